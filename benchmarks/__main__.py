@@ -45,17 +45,20 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def choose_variants(only: str) -> list[Variant]:
-    """Return the variants named, or of a kind named; dlt only if it is installed."""
+    """Return the variants named, or of a kind named."""
     words = {word.strip() for word in only.split(",")}
     known = {*KINDS, *(variant.name for variant in VARIANTS)}
     if unknown := sorted(words - known):
         raise SystemExit(f"python -m benchmarks: unknown {unknown[0]!r}; known: {', '.join(sorted(known))}")
-    chosen = [variant for variant in VARIANTS if {variant.name, variant.kind} & words]
-    for kind, missing in _missing().items():
-        if any(variant.kind == kind for variant in chosen):
-            say(missing)
-            chosen = [variant for variant in chosen if variant.kind != kind]
-    return chosen
+    return [variant for variant in VARIANTS if {variant.name, variant.kind} & words]
+
+
+def drop_missing(chosen: list[Variant]) -> list[Variant]:
+    """Return the variants that can be measured here; say of the others how they could be."""
+    missing = _missing()
+    for kind in sorted({variant.kind for variant in chosen} & set(missing)):
+        say(missing[kind])
+    return [variant for variant in chosen if variant.kind not in missing]
 
 
 def _missing() -> dict[str, str]:
@@ -107,7 +110,7 @@ def main() -> None:
     options = parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds: the server and every process are stopped
     configure_logs("WARNING", process="benchmark")  # the planner's lines about every fire are not ours to show
-    options.variants = choose_variants(options.only)
+    options.variants = drop_missing(choose_variants(options.only))
     if options.from_json:
         results = json.loads(options.from_json.read_text())
     else:
