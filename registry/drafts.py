@@ -29,7 +29,7 @@ class Draft:
     @property
     def source(self) -> str:
         """The source's code, empty if the file is too broken to have one."""
-        return self.document.source if self.document else ""
+        return str(self.rows["reg_provenance"][0]["provenance_code"]) if self.rows else ""
 
 
 def read_drafts(
@@ -59,6 +59,20 @@ def make_draft(file: SourceFile, platform: Platform, open_origins: Collection[st
     unread = {problem.path for problem in file.problems}
     found = [problem for problem in map(file.place, findings) if problem.path not in unread]
     draft.problems = sort_problems([*file.problems, *found])
+    return draft
+
+
+def recall_draft(
+    source: str, revision: int, text: str, rows: Rows, platform: Platform, open_origins: Collection[str]
+) -> Draft:
+    """Make a draft of what was applied once; the rows as they were, whatever `${VAR}` in the text would say today."""
+    draft = Draft(SourceFile(f"{source} revision {revision}", text), rows=rows)
+    for row in rows["reg_prov_endpoint_def"]:
+        name = str(row["endpoint_name"])
+        examined = examine(rows, platform, name, open_origins=open_origins)
+        draft.problems += map(draft.file.place, examined.findings)
+        if examined.compiled is not None:
+            draft.compiled[name] = examined.compiled
     return draft
 
 

@@ -113,23 +113,26 @@ def format_report(source: SourceReport) -> list[str]:
     if source.action == "unchanged" and not any(endpoint.statements for endpoint in source.endpoints):
         return [f"{source.source}  unchanged (revision {source.revision})"]
     lines = [f"{source.source}  {source.action}  revision {source.revision_before} -> {source.revision}"]
-    lines += [_change_line(change, 2) for change in source.changes if source.action != "new"]
+    lines += [format_change(change, 2) for change in source.changes if source.action != "new"]
     for endpoint in source.endpoints:
         hashes = f"{endpoint.fingerprint_before[:9]} -> {endpoint.fingerprint_after[:9]}"
         lines.append(f"  {endpoint.name}  {endpoint.action}" + (f"  {hashes}" if endpoint.action == "changed" else ""))
         # all of something new has changed, and all of something removed: the file and the history have it
-        lines += [_change_line(change, 4) for change in endpoint.changes if endpoint.action == "changed"]
+        lines += [format_change(change, 4) for change in endpoint.changes if endpoint.action == "changed"]
         lines += [f"    ddl  {line}" for statement in endpoint.statements for line in statement.splitlines()]
         lines += [f"    !  {lost}" for lost in endpoint.lost]
         lines += [f"    note  {note}" for note in endpoint.notes]
     return lines
 
 
-def _change_line(change: Change, indent: int) -> str:
+def format_change(change: Change, indent: int, *, whole: bool = False) -> str:
+    """Return one change as a line; below its endpoint's line the path is the rest, unless `whole`."""
+
     def text(value: Any) -> str:
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
-    pad, path = " " * indent, change.path.split(".", 2)[2] if change.path.startswith("endpoints.") else change.path
+    inside = change.path.startswith("endpoints.") and not whole
+    pad, path = " " * indent, change.path.split(".", 2)[2] if inside else change.path
     if change.old is None:
         return f"{pad}+ {path}  {text(change.new)}"
     if change.new is None:

@@ -28,7 +28,7 @@ NOUNS = {
     "init": "Write the files of a new project.",
     "doctor": "Check the installation and say what mends it.",
     "db": "The database: start, stop, status, migrate, psql.",
-    "registry": "Source files: validate, diff, apply, show, history.",
+    "registry": "Source files: validate, diff, apply, show, history, rollback.",
     "status": "How every stream is and what it does now.",
     "run": "Fetch what is missing of a stream now.",
     "runs": "What ran, how it ended, and the ledger of its pages.",

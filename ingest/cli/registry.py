@@ -4,30 +4,31 @@ Problems, reports and specs are data (stdout); what was done and what comes next
 imported before a command runs: `ingest --help` answers at once.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ingest.cli import revisions
+from ingest.cli.applying import INVALID, open_registry, or_problems, write_problems, write_report
 from ingest.cli.screen import say, say_next, write, write_json, write_lines
-from ingest.cli.texts import details, plural, short_moment, table
+from ingest.cli.session import name_actor
+from ingest.cli.texts import details, plural, table
 
 if TYPE_CHECKING:
     from ingest.db import Database
     from ingest.settings import Settings
     from registry.drafts import Draft
-    from registry.report import Report
 
 app = typer.Typer(help="Check, compare, apply and show what sources declare.", no_args_is_help=True)
+app.command(epilog="Example: ingest registry history crossref --diff   ·   ... --revision 3")(revisions.history)
+app.command(epilog='Example: ingest registry rollback crossref --to 3 --reason "wrong term"')(revisions.rollback)
 
 Paths = Annotated[
     list[Path] | None, typer.Argument(help="Source files or folders; default: the folder `sources` in the settings.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _DIFFERENT = 3
-_INVALID = 2
 
 
 @app.command(epilog="Example: ingest registry validate sources/crossref.yaml")
@@ -41,9 +42,9 @@ def validate(paths: Paths = None, as_json: AsJson = False) -> None:
     settings = load_settings()
     drafts = _read(paths, settings, BUILTIN)
     problems = list_problems(drafts)
-    _write_problems(problems, files=len(drafts), as_json=as_json)
+    write_problems(problems, files=len(drafts), as_json=as_json)
     if has_errors(problems):
-        raise typer.Exit(_INVALID)
+        raise typer.Exit(INVALID)
     say_next("ingest registry diff")
 
 
@@ -56,10 +57,10 @@ def diff(
     """Show what an apply would change; writes nothing."""
     from registry import diff as differ
 
-    with _open() as (settings, database):
+    with open_registry() as (settings, database):
         drafts = _read_with_database(paths, settings, database)
-        report = _or_problems(lambda: differ.diff(database, drafts), files=len(drafts), as_json=as_json)
-    _write_report(report, as_json=as_json)
+        report = or_problems(lambda: differ.diff(database, drafts), files=len(drafts), as_json=as_json)
+    write_report(report, as_json=as_json)
     if report.differs:
         say_next("ingest registry apply")
         raise typer.Exit(_DIFFERENT if exit_code else 0)
@@ -78,15 +79,15 @@ def apply(
     """Bring the registry to what the files declare, all of it or nothing."""
     from registry import apply as applier
 
-    with _open() as (settings, database):
+    with open_registry() as (settings, database):
         drafts = _read_with_database(paths, settings, database)
         options = {"keep_coverage": keep_coverage, "dry_run": dry_run}
-        report = _or_problems(
-            lambda: applier.apply(database, drafts, actor=_actor(settings), reason=reason, **options),
+        report = or_problems(
+            lambda: applier.apply(database, drafts, actor=name_actor(settings), reason=reason, **options),
             files=len(drafts),
             as_json=as_json,
         )
-    _write_report(report, as_json=as_json)
+    write_report(report, as_json=as_json)
     changed = sum(source.action != "unchanged" for source in report.sources)
     same = len(report.sources) - changed
     say(f"{'Would apply' if dry_run else 'Applied'} {plural(changed, 'source')}, {same} unchanged.")
@@ -105,7 +106,7 @@ def show(
     from registry.explain import explain
     from registry.load import compile_endpoint, list_endpoints
 
-    with _open() as (settings, database), database.transaction() as conn:
+    with open_registry() as (settings, database), database.transaction() as conn:
         endpoints = list_endpoints(conn)
         if name is None:
             _write_endpoints(endpoints, as_json=as_json)
@@ -140,36 +141,6 @@ def show(
 _TOLD_ABOVE = {"format", "provenance_code", "endpoint_name", "revision"}
 
 
-@app.command(epilog="Example: ingest registry history crossref   ·   ingest registry history crossref --revision 3")
-def history(
-    source: Annotated[str, typer.Argument(help="The source's code.")],
-    revision: Annotated[int | None, typer.Option("--revision", help="Print the file as it was applied then.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """List every apply of a source: when, by whom, why, what changed."""
-    from ingest.errors import NotFound
-    from registry.store.revisions import find_document, list_revisions
-
-    with _open() as (_, database), database.transaction() as conn:
-        revisions = list_revisions(conn, source)
-        document = find_document(conn, source, revision) if revision is not None else None
-    if not revisions:
-        raise NotFound(f"no source '{source}' was ever applied")
-    if revision is not None:
-        if document is None:
-            raise NotFound(f"{source} has no revision {revision}; the newest is {revisions[0].revision}")
-        write(document.rstrip("\n"))
-        return
-    if as_json:
-        write_json("registry-history", {"source": source, "revisions": revisions})
-        return
-    rows = [
-        (str(r.revision), short_moment(r.changed_at), r.changed_by, str(len(r.changes)), r.reason or "-")
-        for r in revisions
-    ]
-    write_lines(table(("REVISION", "WHEN", "BY", "CHANGES", "REASON"), rows, right=("REVISION", "CHANGES")))
-
-
 @app.command(epilog="Example: ingest registry schema --out .ingest/source.schema.json")
 def schema(
     out: Annotated[Path | None, typer.Option("--out", help="Write to a file instead of stdout.")] = None,
@@ -189,30 +160,6 @@ def schema(
     say(f"Wrote {out}. First line of a source file:  # yaml-language-server: $schema={out}")
 
 
-@contextmanager
-def _open() -> "Iterator[tuple[Settings, Database]]":
-    """Yield the settings and a database that answers and has the right schema."""
-    from ingest.connect import open_database
-    from ingest.settings import load_settings
-    from ingest.store.schema import require_current
-
-    settings = load_settings()
-    database = open_database(settings, application="ingest-registry")
-    try:
-        database.check()
-        with database.transaction() as conn:
-            require_current(conn)
-        yield settings, database
-    finally:
-        database.close()
-
-
-def _actor(settings: "Settings") -> str:
-    import getpass
-
-    return settings.actor or getpass.getuser()
-
-
 def _read(paths: list[Path] | None, settings: "Settings", platform: Any) -> "list[Draft]":
     import os
 
@@ -228,29 +175,6 @@ def _read_with_database(paths: list[Path] | None, settings: "Settings", database
     with database.transaction() as conn:
         platform = load_platform(conn)
     return _read(paths, settings, platform)
-
-
-def _or_problems(work: Any, *, files: int, as_json: bool) -> "Report":
-    """Run `work`; if files are wrong print every problem and end with 2."""
-    from registry.problems import FilesInvalid
-
-    try:
-        report: Report = work()
-    except FilesInvalid as error:
-        _write_problems(error.found, files=files, as_json=as_json)
-        say("Nothing was applied.")
-        raise typer.Exit(_INVALID) from None
-    return report
-
-
-def _write_problems(problems: Any, *, files: int, as_json: bool) -> None:
-    from registry.problems import format_problem, summarize
-
-    if as_json:
-        write_json("problems", {"problems": [problem.as_data() for problem in problems]})
-    else:
-        write_lines(format_problem(problem) for problem in problems)
-    say(summarize(problems, files=files))
 
 
 def _write_endpoints(endpoints: Any, *, as_json: bool) -> None:
@@ -271,13 +195,3 @@ def _require(name: str, known: list[str]) -> None:
 
     if name not in known:
         raise NotFound(f"no endpoint '{name}'{did_you_mean(name, known)}")
-
-
-def _write_report(report: "Report", *, as_json: bool) -> None:
-    if as_json:
-        write_json("registry-report", {"sources": [source.as_data() for source in report.sources]})
-        return
-    from registry.report import format_report
-
-    for source in report.sources:
-        write_lines(format_report(source))

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from ingest.db import Connection
 from ingest.spec.canonical import hash_text
-from registry.expand import Rows
+from registry.expand import TABLES, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +76,13 @@ def list_revisions(conn: Connection, source: str, *, limit: int = 50) -> list[Re
     return [Revision(*row) for row in conn.execute(_LIST, {"source": source, "limit": limit})]
 
 
-_GET = text("SELECT document FROM reg_revision WHERE provenance_code = :source AND revision = :revision")
+_GET = text("SELECT document, rows FROM reg_revision WHERE provenance_code = :source AND revision = :revision")
 
 
-def find_document(conn: Connection, source: str, revision: int) -> str | None:
-    """Return the file's text as it was applied, None if there was no such revision."""
-    found = conn.execute(_GET, {"source": source, "revision": revision}).scalar_one_or_none()
-    return None if found is None else str(found)
+def find_applied(conn: Connection, source: str, revision: int) -> tuple[str, Rows] | None:
+    """Return the file's text and the rows as they were applied, None if there was no such revision."""
+    found = conn.execute(_GET, {"source": source, "revision": revision}).one_or_none()
+    if found is None:
+        return None
+    # a table added by a later release had no rows then
+    return str(found.document), {table: found.rows.get(table, []) for table in TABLES}

@@ -114,6 +114,49 @@ def test_history_lists_applies_and_prints_the_file_of_each(folder: Path) -> None
     assert isinstance(_run("history", "plain", "--revision", "9").exception, NotFound)
 
 
+def test_history_shows_what_each_apply_changed(folder: Path) -> None:
+    _run("apply", "--reason", "the first")
+    (folder / "sources" / "plain.yaml").write_text(change(PLAIN, ("max: 1d", "max: 6h")))
+    _run("apply", "--reason", "narrower")
+    first, changed, *_ = _run("history", "plain", "--diff").stdout.splitlines()
+    assert first.startswith("revision 2 ")
+    assert first.endswith("  ana  narrower")
+    assert changed == "  ~ endpoints.items.window.max  1d -> 6h"
+
+
+def test_rollback_applies_an_earlier_revision_as_a_new_one(folder: Path) -> None:
+    _run("apply")
+    before = json.loads(_run("show", "plain.items", "--json").stdout)
+    file = folder / "sources" / "plain.yaml"
+    file.write_text(change(PLAIN, ("max: 1d", "max: 6h")) + "      more: {path: $.more, type: text}\n")
+    assert _run("apply").exit_code == 0
+    assert "Would roll plain back to revision 1." in _run("rollback", "plain", "--to", "1", "--dry-run").stderr
+    assert json.loads(_run("show", "plain.items", "--json").stdout) != before
+    done = _run("rollback", "plain", "--to", "1", "--reason", "too narrow")
+    assert done.exit_code == 0, done.output
+    assert "plain  changed  revision 2 -> 3" in done.stdout
+    after = json.loads(_run("show", "plain.items", "--json").stdout)
+    assert after["spec_fingerprint"] == before["spec_fingerprint"]
+    assert after["spec"]["revision"] == 3
+    assert _run("history", "plain", "--revision", "3").stdout == PLAIN
+    assert "rollback to revision 1: too narrow" in _run("history", "plain").stdout
+    assert "already is" in _run("rollback", "plain", "--to", "1").stderr
+    missing = _run("rollback", "plain", "--to", "9").exception
+    assert isinstance(missing, NotFound)
+    assert str(missing) == "plain has no revision 9: the newest is 3"
+
+
+def test_rollback_restores_the_values_the_environment_had_then(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "sources" / "plain.yaml").write_text(change(PLAIN, ("term: cats", 'term: "${SEARCH}"')))
+    monkeypatch.setenv("SEARCH", "cats")
+    _run("apply")
+    monkeypatch.setenv("SEARCH", "dogs")
+    _run("apply")
+    monkeypatch.delenv("SEARCH")
+    assert _run("rollback", "plain", "--to", "1").exit_code == 0
+    assert json.loads(_run("show", "plain.items", "--json").stdout)["spec"]["expr"]["vars"]["term"] == "cats"
+
+
 def test_a_database_that_is_away_has_its_own_exit_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INGEST_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     error = _run("diff").exception
