@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo demo-check test check fix lint types imports bench clean
+.PHONY: help setup servers demo demo-check test check fix lint types imports bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,12 @@ $(STAMP): pyproject.toml
 	 else $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]' 2>&1 | grep -v '^WARNING: Location' || true; fi
 	@$(BIN)/python -c 'import ingest.cli, pytest' || { echo "installing failed; run: $(BIN)/python -m pip install -e '.[dev]'"; exit 1; }
 	@touch $(STAMP)
+
+servers: ## install the real servers that tests/sources harvests (Django REST framework; npm's json-server) into .servers/
+	@test -x .servers/drf/bin/python || $(PYTHON) -m venv .servers/drf
+	@.servers/drf/bin/python -m pip install -q --disable-pip-version-check 'django>=5,<6' 'djangorestframework>=3.15' 2>&1 | grep -v '^WARNING: Location' || true
+	@if command -v npm >/dev/null 2>&1; then npm install --silent --no-fund --no-audit --prefix .servers json-server@0.17; \
+	 else echo "npm is not installed: tests of json-server will be skipped"; fi
 
 demo: $(STAMP) ## harvest the bundled simulator on an embedded PostgreSQL, with live progress; Ctrl-C stops it all
 	@$(BIN)/ingest demo
@@ -53,4 +59,4 @@ bench: $(STAMP) ## measure ours beside the floor and dlt; see benchmarks/README.
 
 clean: ## stop the demo's server and remove what was made
 	@test ! -x $(BIN)/ingest || INGEST_HOME=.demo $(BIN)/ingest db stop >/dev/null 2>&1 || true
-	@rm -rf $(VENV) .demo .pytest_cache .mypy_cache .ruff_cache
+	@rm -rf $(VENV) .servers .demo .pytest_cache .mypy_cache .ruff_cache

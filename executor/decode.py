@@ -17,7 +17,7 @@ from executor.salvage import blank_broken, cut_items
 from executor.secrets import REDACTOR
 from executor.shapes import Shape
 from executor.transport import Answer
-from executor.values import to_bool
+from executor.values import FALSE_WORDS
 from ingest.errors import Unreadable
 from ingest.spec.paths import parse_path
 from ingest.spec.snapshot import Snapshot
@@ -116,8 +116,10 @@ def _unreadable(answer: Answer, what: str) -> Unreadable:
 
 
 def _flag(value: Any) -> bool | None:
-    """Some write "false"; a list or object is there or not."""
-    return None if value is None else to_bool(value) if isinstance(value, str) else bool(value)
+    """Some write "false"; any other text (such as a next link), a list or an object is there or not."""
+    if value is None or not isinstance(value, str):
+        return None if value is None else bool(value)
+    return value.strip().lower() not in FALSE_WORDS
 
 
 def _count(value: Any) -> int | None:

@@ -20,6 +20,7 @@ from ingest.spec.snapshot import Column, Moment
 Convert = Callable[[Any], Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TRUE, _FALSE = {"true", "1", "yes", "y", "t"}, {"false", "0", "no", "n", "f"}
+FALSE_WORDS = frozenset({"", *_FALSE})
 _PER_SECOND = {"epoch_s": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000}
 _NUL = "contains a NUL character, which PostgreSQL cannot store"
 _NUL_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # not the text \u0000 itself, which JSON writes \\u0000

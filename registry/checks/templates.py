@@ -11,6 +11,7 @@ from registry.checks.subject import Subject, error
 from registry.problems import Finding, suggest
 
 _PARSER = SandboxedEnvironment()
+_FOLLOWS = "kind url follows the source's own link: write what the first request needs, such as page: 1"
 
 
 def check_templates(subject: Subject) -> Iterator[Finding]:
@@ -25,7 +26,8 @@ def check_templates(subject: Subject) -> Iterator[Finding]:
     for text in subject.texts():
         problems = check_template(text.text, names=names)
         for problem in problems:
-            yield error("bad-template", text.where, problem.message, problem.hint or "", offset=problem.offset)
+            hint = _FOLLOWS if kind == "URL" and "of 'page'" in problem.message else problem.hint or ""
+            yield error("bad-template", text.where, problem.message, hint, offset=problem.offset)
         if not problems:
             for name in sorted(_used_functions(text.text) - set(allowed)):
                 offset = text.text.find(name)

@@ -110,9 +110,10 @@ def test_a_flag_is_read_as_it_is_meant(written: bytes, flag: bool | None) -> Non
     assert decode(b'{"data":[],"more":' + written + b"}").seen.has_more is flag
 
 
-def test_a_flag_nobody_understands_is_unreadable() -> None:
-    with pytest.raises(Unreadable, match="true or false"):
-        decode(b'{"data":[],"more":"perhaps"}')
+def test_a_flag_that_is_a_link_means_that_there_is_more() -> None:
+    # going on after a word nobody understands loses nothing; stopping at it might
+    assert decode(b'{"data":[],"more":"https://a.example/?page=2"}').seen.has_more is True
+    assert decode(b'{"data":[],"more":""}').seen.has_more is False
 
 
 @pytest.mark.parametrize(
