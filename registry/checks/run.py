@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from registry.checks.credentials import check_credential
 from registry.checks.limits import check_limits
+from registry.checks.lints import check_lints
 from registry.checks.names import check_codes, check_names
 from registry.checks.pagination import check_pagination
 from registry.checks.records import check_paths, check_records
@@ -27,6 +28,7 @@ CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     check_records,
     check_paths,
     check_limits,
+    check_lints,
 )
 
 
