@@ -15,9 +15,9 @@ def selection_hash(snapshot: Snapshot, partition: str = "") -> str:
             "origin": snapshot.http.origin,
             **snapshot.http.deciding(),
             "vars": snapshot.deciding_vars(),
-            "window": snapshot.window.model_dump(include={"filter", "field"}),
+            "window": snapshot.window.model_dump(include={"filter", "field"}, exclude_defaults=True),
             "items": snapshot.response.items,
-            "identity": [part.model_dump() for part in snapshot.mapping.identity],
+            "identity": [part.model_dump(exclude_defaults=True) for part in snapshot.mapping.identity],
             "credential": snapshot.auth.credential_code if snapshot.auth.scope_data else None,
             "partition": partition,
         }

@@ -246,7 +246,7 @@ class Snapshot(_Frozen):
     @property
     def spec_fingerprint(self) -> str:
         """Hash of everything but the revision number: an apply that changes nothing here changes no fingerprint."""
-        return hash_of(self.model_dump(exclude={"revision"}))
+        return hash_of(self.model_dump(exclude={"revision"}, exclude_defaults=True))
 
     @property
     def expr_proto_hash(self) -> str:
@@ -255,8 +255,8 @@ class Snapshot(_Frozen):
             {
                 "http": self.http.deciding(),
                 "vars": self.deciding_vars(),
-                "response": self.response.model_dump(include={"decoder", "items"}),
-                "mapping": self.mapping.model_dump(exclude={"quarantine_share"}),
+                "response": self.response.model_dump(include={"decoder", "items"}, exclude_defaults=True),
+                "mapping": self.mapping.model_dump(exclude={"quarantine_share"}, exclude_defaults=True),
             }
         )
 

@@ -1,9 +1,12 @@
 """The Spec Snapshot: frozen data, one fingerprint, one origin."""
 
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
 from ingest.spec.canonical import canonical_json
+from ingest.spec.selection import selection_hash
 from ingest.spec.snapshot import Column, Expressions, Http, Pagination, Rate, Retry, Snapshot, origin_of
 from tests.factories import make_snapshot
 
@@ -92,3 +95,19 @@ def test_a_rate_that_limits_nothing_or_lets_nothing_through_is_refused(wrong: di
 def test_a_retry_policy_that_cannot_be_followed_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValidationError):
         Retry(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_snapshot_stored_by_an_earlier_release_keeps_its_hashes() -> None:
+    """Running plans outlive an upgrade: a setting added later, at its default, changes no hash; ADR 7."""
+    text = (Path(__file__).parent / "snapshot_1.json").read_text(encoding="utf-8")
+    stored = Snapshot.model_validate_json(text)
+    assert (stored.spec_fingerprint, stored.expr_proto_hash, selection_hash(stored)) == (
+        "h1:9abeef5bccd0841f3b111abbd7fa67d5fbbd2889de8d2deb6aae6b923379e1ca",
+        "h1:07ee91a00415d8f07b043f213fd5f8ec0cbbe7b6c8f5d7b57030ac3aca87fca7",
+        "h1:f8f3d438d89a34eca886330b75ea816e6e3c998bba552a11139a8bd9db25afe6",
+    )
+
+
+def test_a_setting_written_at_its_default_is_not_another_spec() -> None:
+    written = make_snapshot(pagination=Pagination(kind="OFFSET", size=5, base=1))
+    assert written.spec_fingerprint == make_snapshot(pagination=Pagination(kind="OFFSET", size=5)).spec_fingerprint
