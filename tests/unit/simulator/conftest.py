@@ -12,7 +12,7 @@ import pytest
 
 from simulator.server import Simulator
 
-SIZES = {"crossref": 260, "pubmed": 120, "github": 95, "plain": 130}
+SIZES = {"crossref": 260, "pubmed": 120, "github": 95, "plain": 130, "europepmc": 130, "oai": 130}
 
 
 @dataclass(frozen=True)
