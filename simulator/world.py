@@ -24,6 +24,7 @@ from simulator.answers import (
     answer_json,
     set_headers,
 )
+from simulator.biorxiv import BioRxiv
 from simulator.crossref import Crossref
 from simulator.dataset import Dataset
 from simulator.europepmc import EuropePmc
@@ -35,9 +36,14 @@ from simulator.limits import Limits
 from simulator.oai import Oai
 from simulator.plain import Plain
 from simulator.pubmed import PubMed
+from simulator.shopify import Shopify
+from simulator.stripe import Stripe
 
-APIS = ("crossref", "pubmed", "github", "plain", "europepmc", "oai")
-DEFAULT_SIZES = {"crossref": 25_000, "pubmed": 12_400, "github": 300, "plain": 5_000, "europepmc": 2_000, "oai": 1_000}
+APIS = ("crossref", "pubmed", "github", "plain", "europepmc", "oai", "biorxiv", "stripe", "shopify")
+DEFAULT_SIZES = {
+    "crossref": 25_000, "pubmed": 12_400, "github": 300, "plain": 5_000,
+    "europepmc": 2_000, "oai": 1_000, "biorxiv": 600, "stripe": 1_000, "shopify": 1_000,
+}  # fmt: skip
 DEFAULT_SPAN = ("2024-01-01T00:00:00Z", "2024-03-01T00:00:00Z")
 DEFAULT_REPOS = ("acme/widgets",)
 PARTS = ("data", "faults", "limits", "requests")
@@ -95,7 +101,8 @@ class World:
         self._github = GitHub(plan.repos)
         self._apis: dict[str, Api] = {
             "crossref": Crossref(plan.seed), "pubmed": PubMed(), "github": self._github, "plain": Plain(),
-            "europepmc": EuropePmc(plan.seed), "oai": Oai(plan.seed),
+            "europepmc": EuropePmc(plan.seed), "oai": Oai(plan.seed), "biorxiv": BioRxiv(),
+            "stripe": Stripe(), "shopify": Shopify(plan.seed),
         }  # fmt: skip
         self._lock = Lock()
         self._datasets: dict[str, Dataset] = {}

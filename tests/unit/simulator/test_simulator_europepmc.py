@@ -10,7 +10,8 @@ SEARCH = "/europepmc/search"
 
 
 def walk(client: Any, query: str, size: int) -> tuple[list[int], dict[str, str]]:
-    cursor, lengths, copy = "*", [], {}
+    cursor, lengths = "*", []
+    copy: dict[str, str] = {}
     while True:
         page = client.get(SEARCH, query=query, cursorMark=cursor, pageSize=size).json
         results = page["resultList"]["result"]
