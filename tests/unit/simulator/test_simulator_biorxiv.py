@@ -8,7 +8,8 @@ from simulator.server import Simulator
 
 
 def walk(client: Any, server: str, first: str, last: str) -> dict[str, str]:
-    cursor, copy = 0, {}
+    cursor = 0
+    copy: dict[str, str] = {}
     while True:
         page = client.get(f"/biorxiv/details/{server}/{first}/{last}/{cursor}").json
         copy |= {f"{row['doi']}/{row['version']}": f"{row['date']}T00:00:00Z" for row in page["collection"]}
