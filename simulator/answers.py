@@ -29,6 +29,10 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
 
+    def get_header(self, name: str) -> str:
+        """Return a header, whatever its case, or the empty text."""
+        return next((value for key, value in self.headers.items() if key.lower() == name.lower()), "")
+
     def read_int(self, name: str, default: int, *, low: int, high: int | None = None) -> int:
         """Return parameter `name` as a whole number; raises BadRequest if it is none or out of range."""
         text = self.params.get(name, "")
@@ -61,13 +65,14 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Twist:
-    """What a fault does to a page: the page before again, no records, or spoilt ones."""
+    """What a fault does to a page: the page before again, no records, spoilt ones, or a token forgotten."""
 
     again: bool = False
     empty: bool = False
     spoil_at: int | None = None  # position in the page, from 0
     spoil_every: int | None = None
     spoil_field: SpoilField = "id"
+    lost: bool = False  # the token of this request is no longer known
 
     def apply(self, bodies: list[bytes], shape: Shape) -> list[bytes]:
         if self.empty:
@@ -83,6 +88,10 @@ class Twist:
         if self.spoil_every:
             return (position + 1) % self.spoil_every == 0
         return position == self.spoil_at
+
+
+class Unauthorized(Exception):
+    """The request does not say who it is from."""
 
 
 class BadRequest(Exception):
@@ -126,6 +135,8 @@ class Api(Protocol):
 
 def spoil(body: bytes, shape: Shape, which: SpoilField) -> bytes:
     """Return the record without its id, or with a date that is none."""
+    if shape.spoil is not None:
+        return shape.spoil(body, which)
     record = json.loads(body)
     *parents, leaf = shape.id_path if which == "id" else shape.updated_path
     place = record
@@ -136,6 +147,12 @@ def spoil(body: bytes, shape: Shape, which: SpoilField) -> bytes:
     else:
         place[leaf] = "the day before yesterday"
     return encode_json(record).encode()
+
+
+def set_headers(headers: Headers, new: Headers) -> Headers:
+    """Return `headers` with the new ones, which take the place of those of the same name."""
+    names = {name.lower() for name, _ in new}
+    return tuple(pair for pair in headers if pair[0].lower() not in names) + new
 
 
 def answer_json(value: object, status: int = 200, headers: Headers = ()) -> Answer:

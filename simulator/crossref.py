@@ -5,9 +5,6 @@ cursor is a place in the time order, sealed together with the filter it was give
 gives the same page, and asking it with another filter is refused.
 """
 
-from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
-from hashlib import blake2b
 from typing import Any
 
 from simulator.answers import (
@@ -23,12 +20,13 @@ from simulator.answers import (
 )
 from simulator.dataset import Dataset, Mark, Row, Shape, encode_json
 from simulator.instants import BEGINNING, DAY, END, find_date, format_instant, parse_unit
+from simulator.seals import Seal
 from simulator.words import INSTITUTES, JOURNALS, PUBLISHERS, list_people, pick, write_text, write_title
 
 MAX_ROWS = 1000
 # In base64 this begins with "+/", so a client that does not url-encode its cursor is found out at once.
 _MAGIC = b"\xfb\xff"
-_SEAL_BYTES = 8
+_BAD_CURSOR = "Cursor specified is not valid for this query"
 _TYPES = ("journal-article", "journal-article", "posted-content", "book-chapter", "dataset")
 
 
@@ -42,7 +40,7 @@ class Crossref:
             make_record=_make_work,
             fold_id=str.lower,  # a DOI is one name in any case
         )
-        self._key = f"crossref/{seed}".encode()
+        self._seal = Seal(f"crossref/{seed}", magic=_MAGIC)
 
     def answer(self, dataset: Dataset, request: Request, twist: Twist) -> Answer:
         if request.path != "/crossref/works":
@@ -52,10 +50,12 @@ class Crossref:
         window = _parse_filter(filters)
         cursor = request.params.get("cursor")
         mark = None if cursor in (None, "*") else self._open(cursor or "", filters)
+        if twist.lost:
+            raise BadRequest(_BAD_CURSOR, cursor or "")
         page = dataset.page_after(window, mark, rows, back=twist.again)
         head = {"facets": {}, "total-results": page.total, "items-per-page": rows}
         if cursor is not None:
-            head["next-cursor"] = self._seal(page.end if not twist.empty else mark, filters)
+            head["next-cursor"] = self._seal.close_mark(page.end if not twist.empty else mark, filters)
         text = encode_json(
             {"status": "ok", "message-type": "work-list", "message-version": "1.0.0", "message": head}
         ).encode()
@@ -84,23 +84,11 @@ class Crossref:
             ("x-rate-limit-interval", f"{allowance.window_s:g}s"),
         )
 
-    def _seal(self, mark: Mark | None, filters: str) -> str:
-        at, id_ = mark or Mark(BEGINNING, "")
-        place = at.to_bytes(8, "big", signed=True) + id_.encode()
-        return b64encode(_MAGIC + self._digest(place, filters) + place).decode()
-
     def _open(self, cursor: str, filters: str) -> Mark:
         try:
-            sealed = b64decode(cursor, validate=True)
-        except (NotBase64, ValueError):
-            sealed = b""
-        place = sealed[len(_MAGIC) + _SEAL_BYTES :]
-        if len(place) < 8 or sealed != _MAGIC + self._digest(place, filters) + place:
-            raise BadRequest("Cursor specified is not valid for this query", cursor)
-        return Mark(int.from_bytes(place[:8], "big", signed=True), place[8:].decode())
-
-    def _digest(self, place: bytes, filters: str) -> bytes:
-        return blake2b(filters.encode() + b"\0" + place, key=self._key, digest_size=_SEAL_BYTES).digest()
+            return self._seal.open_mark(cursor, filters)
+        except ValueError:
+            raise BadRequest(_BAD_CURSOR, cursor) from None
 
 
 def _parse_filter(text: str) -> tuple[int, int]:

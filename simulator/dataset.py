@@ -1,6 +1,6 @@
 """Datasets: the records of one API, and the truth about them.
 
-A record is a row (index, id, updated, version) from which its JSON text is made on first use and then
+A record is a row (index, id, updated, version) from which its text (JSON, as a rule) is made on first use and then
 kept, so a page is a join of bytes. `_order` always holds every row exactly once, sorted by
 (updated, id); truth and pages are read under the same lock and can never disagree.
 """
@@ -60,6 +60,11 @@ class Shape:
     make_record: Callable[[bytes, Row], dict[str, Any]]
     grain: int = 1
     fold_id: Callable[[str], str] = str
+    write: Callable[[dict[str, Any]], str] = encode_json
+    spoil: Callable[[bytes, str], bytes] | None = None  # for records that are not JSON
+    place: Callable[[int, int, Window], int] | None = None  # (seed, index, span): the first time, if not anywhere
+    moves: bool = True  # False: times tell when a thing happened, and a change leaves them
+    tell: Callable[[bytes, Row], dict[str, Any]] | None = None  # what else the truth says of a record
 
 
 class Dataset:
@@ -106,6 +111,20 @@ class Dataset:
             indexes = [index for _, _, index in self._order[low:high] if keep(index)]
             return self._make_page(len(indexes), start, indexes[start : start + size], None)
 
+    def page_before(self, window: Window, id_: str | None, size: int, *, back: bool = False) -> Page:
+        """Return up to `size` records of the window from the newest down, or from just before `id_`.
+
+        With `back`, return the page before that one instead. Raises KeyError for an unknown id.
+        """
+        with self._lock:
+            low, high = self._find_bounds(window)
+            at = high
+            if id_ is not None:
+                at = min(high, bisect_left(self._order, self._key(self._index_of[self.shape.fold_id(id_)])))
+            at = min(high, at + size) if back else at
+            chosen = self._order[max(low, at - size) : max(low, at)][::-1]
+            return self._make_page(high - low, high - at, [index for _, _, index in chosen], None)
+
     def page_by_id(self, window: Window, start: int, size: int) -> Page:
         """Return the records at `start` and on, in the order they were made, which no update changes."""
         with self._lock:
@@ -128,8 +147,8 @@ class Dataset:
         """Change `count` records (or exactly `ids`) and add `add` new ones; return both lists of ids.
 
         A change raises the version, changes the title and sets updated to `at`, or leaves it if it is
-        later already: no record's time ever moves back. Which ones change depends on the seed and on
-        how many mutations came before. Raises KeyError for an unknown id.
+        later already: no record's time ever moves back (and none moves where the shape says so). Which ones
+        change depends on the seed and on how many mutations came before. Raises KeyError for an unknown id.
         """
         at -= at % self.shape.grain
         with self._lock:
@@ -142,7 +161,7 @@ class Dataset:
                 chooser = random.Random(f"{self._seed}/{self.shape.name}/{self._mutations}")
                 changed = sorted(chooser.sample(eligible, min(count, len(eligible))))
             for index in changed:
-                self._touch(index, max(at, self._updated[index]))
+                self._touch(index, max(at, self._updated[index]) if self.shape.moves else self._updated[index])
             added = [self._append(at) for _ in range(add)]
             for index in added:
                 insort(self._order, self._key(index))
@@ -178,15 +197,18 @@ class Dataset:
                 truth["payloads_sha256"] = _hash_lines(lines)
             if full:
                 truth["records"] = {
-                    row[0]: {"updated_at": at, "version": self._versions[row[2]]}
+                    row[0]: {"updated_at": at, "version": self._versions[row[2]], **self._tell_more(row[2])}
                     for row, at in zip(rows, times, strict=True)
                 }
                 for row, digest in zip(rows, hashes, strict=False):
                     truth["records"][row[0]]["sha256"] = digest
             return truth
 
+    def list_ids(self, indexes: Sequence[int]) -> list[str]:
+        return [self._ids[index] for index in indexes]
+
     def find_body(self, id_: str) -> bytes | None:
-        """Return the JSON text of one record as it stands."""
+        """Return the text of one record as it stands."""
         with self._lock:
             index = self._index_of.get(self.shape.fold_id(id_))
             return None if index is None else self._body(index)
@@ -210,16 +232,17 @@ class Dataset:
     def _body(self, index: int) -> bytes:
         body = self._bodies[index]
         if body is None:
-            drawn = draw(self._seed, self.shape.name, index)
-            row = Row(
-                index=index,
-                id=self._ids[index],
-                updated=self._updated[index],
-                version=self._versions[index],
-                first_updated=self._first[index],
-            )
-            body = self._bodies[index] = encode_json(self.shape.make_record(drawn, row)).encode()
+            body = self.shape.write(self.shape.make_record(*self._draw_row(index))).encode()
+            self._bodies[index] = body
         return body
+
+    def _draw_row(self, index: int) -> tuple[bytes, Row]:
+        drawn = draw(self._seed, self.shape.name, index)
+        updated, version, first = self._updated[index], self._versions[index], self._first[index]
+        return drawn, Row(index=index, id=self._ids[index], updated=updated, version=version, first_updated=first)
+
+    def _tell_more(self, index: int) -> dict[str, Any]:
+        return self.shape.tell(*self._draw_row(index)) if self.shape.tell else {}
 
     def _key(self, index: int) -> tuple[int, str, int]:
         return self._updated[index], self.shape.fold_id(self._ids[index]), index
@@ -247,6 +270,8 @@ class Dataset:
     def _place_in_span(self, drawn: bytes, index: int) -> int:
         """Spread times evenly, with some at the first and last second of a day, where windows go wrong."""
         start, end = self._span
+        if self.shape.place is not None:
+            return self.shape.place(self._seed, index, self._span) // self.shape.grain * self.shape.grain
         at = start + int.from_bytes(drawn[:8], "big") % (end - start)
         if index % 89 == 0:
             at -= at % DAY

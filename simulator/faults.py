@@ -12,13 +12,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from threading import Lock
 from typing import Any, get_args
 
-from simulator.answers import JSON, Answer, Delivery, SpoilField, Twist
+from simulator.answers import JSON, Answer, Delivery, SpoilField, Twist, set_headers
 from simulator.dataset import encode_json
 
-# Besides these, every status from 400 to 599 is a kind: "429", "503" and so on.
+# Besides these, every status from 400 to 599 is a kind: "429", "503" and so on. "throttle" is a refusal in the
+# API's own manner, whatever status that has; "lost_token" makes the API forget the token it is asked with.
 KINDS = (
     "status", "slow", "drip", "truncate", "disconnect", "bad_record", "duplicate_page", "empty_page",
-    "invalid_json", "html_200", "empty",
+    "lost_token", "throttle", "invalid_json", "html_200", "empty",
 )  # fmt: skip
 _HTML = b"<!DOCTYPE html><html><body><h1>We will be back soon</h1><p>Scheduled maintenance.</p></body></html>"
 
@@ -86,7 +87,7 @@ class Rule:
     @property
     def replaces_page(self) -> bool:
         """True if the answer is an error, so that no page needs to be made."""
-        return self.kind == "status" or self.kind not in KINDS
+        return self.kind in ("status", "throttle") or self.kind not in KINDS
 
     @property
     def twist(self) -> Twist:
@@ -95,6 +96,8 @@ class Rule:
                 return Twist(again=True)
             case "empty_page":
                 return Twist(empty=True)
+            case "lost_token":
+                return Twist(lost=True)
             case "bad_record":
                 return Twist(spoil_at=self.record - 1, spoil_every=self.record_every, spoil_field=self.spoil)
             case _:
@@ -116,7 +119,8 @@ class Rule:
         headers = tuple(self.headers.items())
         if self.retry_after is not None:
             headers += (("Retry-After", _write_number(self.retry_after)),)
-        return replace(answer, status=self.get_status() or answer.status, headers=answer.headers + headers)
+        status = self.get_status() or answer.status
+        return replace(answer, status=status, headers=set_headers(answer.headers, headers))
 
     def deliver(self, answer: Answer) -> Delivery:
         match self.kind:
@@ -179,13 +183,16 @@ class FaultBook:
             ]
 
     def take(self, api: str, target: str, *, first_page: bool) -> Rule | None:
-        """Return the rule that this request falls to, and count it. First pages have none to repeat."""
+        """Return the rule that this request falls to, and count it.
+
+        First pages have none to repeat and no token to lose.
+        """
         with self._lock:
             for posted in self._posted:
                 rule = posted.rule
                 if rule.api not in ("*", api) or rule.match not in target:
                     continue
-                if rule.kind == "duplicate_page" and first_page:
+                if rule.kind in ("duplicate_page", "lost_token") and first_page:
                     continue
                 posted.seen += 1
                 if self._fires(posted):

@@ -17,7 +17,9 @@ from typing import Any
 from simulator.answers import Answer, Request
 
 KEPT = 1000
-_SECRET_HEADERS = {"authorization", "proxy-authorization", "cookie", "x-api-key", "crossref-plus-api-token"}
+_SECRET_HEADERS = {
+    "authorization", "proxy-authorization", "cookie", "x-api-key", "crossref-plus-api-token", "x-shopify-access-token",
+}  # fmt: skip
 _SECRET_PARAMS = re.compile(r"(?<=[?&])((?:api_key|apikey|token|access_token|key)=)([^&]+)")
 
 

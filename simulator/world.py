@@ -11,19 +11,39 @@ from dataclasses import dataclass, replace
 from threading import Event, Lock
 from typing import Any
 
-from simulator.answers import Answer, Api, BadRequest, Delivery, NoSuchPath, Request, Twist, answer_json
+from simulator.answers import (
+    Answer,
+    Api,
+    BadRequest,
+    Delivery,
+    Headers,
+    NoSuchPath,
+    Request,
+    Twist,
+    Unauthorized,
+    answer_json,
+    set_headers,
+)
+from simulator.biorxiv import BioRxiv
 from simulator.crossref import Crossref
 from simulator.dataset import Dataset
+from simulator.europepmc import EuropePmc
 from simulator.faults import FaultBook, Rule
 from simulator.github import GitHub
 from simulator.instants import parse_bound, parse_window
 from simulator.journal import Entry, Journal
 from simulator.limits import Limits
+from simulator.oai import Oai
 from simulator.plain import Plain
 from simulator.pubmed import PubMed
+from simulator.shopify import Shopify
+from simulator.stripe import Stripe
 
-APIS = ("crossref", "pubmed", "github", "plain")
-DEFAULT_SIZES = {"crossref": 25_000, "pubmed": 12_400, "github": 300, "plain": 5_000}
+APIS = ("crossref", "pubmed", "github", "plain", "europepmc", "oai", "biorxiv", "stripe", "shopify")
+DEFAULT_SIZES = {
+    "crossref": 25_000, "pubmed": 12_400, "github": 300, "plain": 5_000,
+    "europepmc": 2_000, "oai": 1_000, "biorxiv": 600, "stripe": 1_000, "shopify": 1_000,
+}  # fmt: skip
 DEFAULT_SPAN = ("2024-01-01T00:00:00Z", "2024-03-01T00:00:00Z")
 DEFAULT_REPOS = ("acme/widgets",)
 PARTS = ("data", "faults", "limits", "requests")
@@ -81,6 +101,8 @@ class World:
         self._github = GitHub(plan.repos)
         self._apis: dict[str, Api] = {
             "crossref": Crossref(plan.seed), "pubmed": PubMed(), "github": self._github, "plain": Plain(),
+            "europepmc": EuropePmc(plan.seed), "oai": Oai(plan.seed), "biorxiv": BioRxiv(),
+            "stripe": Stripe(), "shopify": Shopify(plan.seed),
         }  # fmt: skip
         self._lock = Lock()
         self._datasets: dict[str, Dataset] = {}
@@ -181,11 +203,12 @@ class World:
         headers = api.describe_allowance(allowance) if allowance else ()
         if allowance and allowance.wait_s > 0:
             refusal = api.refuse(429, "too many requests")
-            headers += (("Retry-After", str(math.ceil(allowance.wait_s))),)
-            return replace(refusal, headers=refusal.headers + headers), Delivery(), "limit"
+            wait: Headers = (("Retry-After", str(math.ceil(allowance.wait_s))),)
+            headers = set_headers(set_headers(wait, refusal.headers), headers)  # an API may have its own Retry-After
+            return replace(refusal, headers=headers), Delivery(), "limit"
         rule = self.faults.take(name, request.target, first_page=api.is_first_page(request))
         answer = self._make_answer(name, api, request, rule)
-        answer = replace(answer, headers=answer.headers + headers)
+        answer = replace(answer, headers=set_headers(answer.headers, headers))
         if rule is None:
             return answer, Delivery(), None
         answer = rule.change(answer)
@@ -193,11 +216,14 @@ class World:
 
     def _make_answer(self, name: str, api: Api, request: Request, rule: Rule | None) -> Answer:
         if rule is not None and rule.replaces_page:
-            return api.refuse(rule.get_status() or 500, "this request was chosen to fail")
+            status = rule.get_status() or (429 if rule.kind == "throttle" else 500)
+            return api.refuse(status, "this request was chosen to fail")
         try:
             return api.answer(self._datasets[name], request, rule.twist if rule else Twist())
         except NoSuchPath:
             return api.refuse(404, "no such path", request.path)
+        except Unauthorized:
+            return api.refuse(401, "no credentials")
         except BadRequest as error:
             return api.refuse(400, error.reason, error.value)
 

@@ -12,7 +12,9 @@ import pytest
 
 from simulator.server import Simulator
 
-SIZES = {"crossref": 260, "pubmed": 120, "github": 95, "plain": 130}
+SIZES = {"crossref": 260, "pubmed": 120, "github": 95, "plain": 130} | dict.fromkeys(
+    ("europepmc", "oai", "biorxiv", "stripe", "shopify"), 130
+)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,26 @@ import pytest
 from simulator.__main__ import main
 from simulator.server import Simulator
 
-SMALL = ["--crossref", "5", "--pubmed", "6", "--github", "7", "--plain", "8"]
+SMALL = [
+    "--crossref",
+    "5",
+    "--pubmed",
+    "6",
+    "--github",
+    "7",
+    "--plain",
+    "8",
+    "--europepmc",
+    "3",
+    "--oai",
+    "4",
+    "--biorxiv",
+    "5",
+    "--stripe",
+    "6",
+    "--shopify",
+    "7",
+]
 
 
 def start(*arguments: str) -> "tuple[subprocess.Popen[str], str, int]":
@@ -36,7 +55,10 @@ def test_the_simulator_serves_until_it_is_told_to_stop(number: signal.Signals) -
         output, errors = process.communicate(timeout=5)
         connection.close()
     assert (process.returncode, output, errors) == (0, "", "")
-    assert "crossref 5, pubmed 6, github 7, plain 8 records (seed 7)" in line
+    assert (
+        "crossref 5, pubmed 6, github 7, plain 8, europepmc 3, oai 4, biorxiv 5, stripe 6, shopify 7 records (seed 7)"
+        in line
+    )
 
 
 def test_bench_serves_until_it_is_told_to_stop() -> None:

@@ -13,7 +13,8 @@ def test_health_says_what_is_served(client: Any) -> None:
         "status": "ok",
         "seed": 7,
         "span": ["2024-01-01T00:00:00Z", "2024-03-01T00:00:00Z"],
-        "records": {"crossref": 260, "pubmed": 120, "github": 95, "plain": 130},
+        "records": {"crossref": 260, "pubmed": 120, "github": 95, "plain": 130}
+        | dict.fromkeys(("europepmc", "oai", "biorxiv", "stripe", "shopify"), 130),
         "github_repos": ["acme/widgets"],
     }
 

@@ -20,6 +20,7 @@ def test_arrivals_are_counted_per_api_with_their_times(sim: Simulator, client: A
     summary = client.get("/_sim/requests").json
     assert {api: told["count"] for api, told in summary.items()} == {
         "crossref": 1, "pubmed": 0, "github": 0, "plain": 3, "none": 1,
+        "europepmc": 0, "oai": 0, "biorxiv": 0, "stripe": 0, "shopify": 0,
     }  # fmt: skip
     plain = client.get("/_sim/requests", api="plain").json
     assert plain["statuses"] == {"200": 3}
