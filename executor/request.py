@@ -6,6 +6,7 @@ replay can prove it asks the same thing. Credentials are placed after the digest
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote_plus, urldefrag, urlencode, urlsplit
 
@@ -17,6 +18,7 @@ from ingest.spec.snapshot import Snapshot, origin_of
 from ingest.spec.templates import Render, compile_template
 
 _LONGEST_VALUE = 8192
+NO_PARTITION: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,11 @@ class RequestBuilder:
         self._body_kind = http.body_kind
         self._vars = snapshot.expr.vars
 
-    def build(self, window: Mapping[str, Any], page: Mapping[str, Any]) -> Request:
+    def build(
+        self, window: Mapping[str, Any], page: Mapping[str, Any], partition: Mapping[str, str] = NO_PARTITION
+    ) -> Request:
         """Render the request for one page; raises `RequestInvalid` if a template fails or a value may not be sent."""
-        context = {"vars": self._vars, "window": window, "page": page, "partition": {}}
+        context = {"vars": self._vars, "window": window, "page": page, "partition": partition}
         if page.get("url"):
             return self._follow(str(page["url"]), context)
         path = _text(self._path(context), "path")

@@ -104,6 +104,7 @@ class Walk:
         start, end = self._span if self._span and filtered else (None, None)
         self._window = render_window(snapshot.window, start, end)
         self._until: datetime | None = end
+        self._partition: dict[str, str] = self._lease.params.get("partition", {})
         checkpoint = self._lease.checkpoint
         if checkpoint and snapshot.pagination.token_kind == "consuming":
             checkpoint = None  # its tokens cannot be asked twice: every resume walks from the start
@@ -151,7 +152,7 @@ class Walk:
         pagination = program.snapshot.pagination
         request = None
         try:
-            request = program.requests.build(self._window, template_values(pagination, state))
+            request = program.requests.build(self._window, template_values(pagination, state), self._partition)
             digest = request.digest()
             correlation = f"ing-{self._run.id}-{self._run.batch_no(task_page)}"
             sent = request.with_headers(("X-Ingest-Correlation-Id", correlation))

@@ -3,7 +3,7 @@
 Invariant: windows of one gap touch, do not overlap, and end on unit boundaries of the source's precision.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -27,15 +27,29 @@ def cut(gaps: Iterable[Gap], window: Window) -> Iterator[Gap]:
 
 
 def make_slice(
-    snapshot: Snapshot, operation: Operation, span: Gap, *, slice_no: int, trigger: str, purpose: SlicePurpose
+    snapshot: Snapshot,
+    operation: Operation,
+    span: Gap,
+    *,
+    slice_no: int,
+    trigger: str,
+    purpose: SlicePurpose,
+    partition: Mapping[str, str] | None = None,
 ) -> NewSlice:
-    """Build the slice for one window: its spec, its localised expressions, and the task's parameters."""
+    """Build the slice for one window: its spec, its localised expressions, and the task's parameters.
+
+    The partition's values travel in the parameters: an executor never reads the registry.
+    """
     start, end = span
-    localised = {
+    localised: dict[str, Any] = {
         "protoHash": snapshot.expr_proto_hash,
         "window": render_window(snapshot.window, start, end) if purpose is SlicePurpose.FILL else None,
         "pagination": {"type": snapshot.pagination.kind, "initial": snapshot.pagination.initial},
     }
+    params: dict[str, Any] = {"from": format_instant(start), "to": format_instant(end), "purpose": purpose}
+    if partition:  # left out where there is none, so that hashes of whole endpoints stay what they were
+        localised["partition"] = dict(partition)
+        params["partition"] = dict(partition)
     expr_hash = hash_of(localised)
     spec = _slice_spec(snapshot, operation, span)
     signature = hash_of(
@@ -48,7 +62,6 @@ def make_slice(
             "spec": {key: value for key, value in spec.items() if key not in {"budget", "telemetry"}},
         }
     )
-    params = {"from": format_instant(start), "to": format_instant(end), "purpose": purpose}
     return NewSlice(
         slice_no=slice_no,
         start=start,

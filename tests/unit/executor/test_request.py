@@ -166,3 +166,18 @@ def test_one_origin_has_several_spellings(url: str) -> None:
 )
 def test_one_parameter_is_dropped_and_the_rest_stays_as_written(url: str, without: str) -> None:
     assert drop_parameter(url, "key") == without
+
+
+def test_a_partition_fills_any_slot_of_the_request() -> None:
+    http = Http(
+        method="GET",
+        base_url="https://api.example.org/v1",
+        path="/klines/{{ partition.symbol }}",
+        query={"interval": "{{ partition.interval }}"},
+    )
+    builder = RequestBuilder(make_snapshot(http=http))
+    request = builder.build(WINDOW, PAGE, {"symbol": "BTCUSDT", "interval": "1h"})
+    assert request.url == "https://api.example.org/v1/klines/BTCUSDT"
+    assert request.query == (("interval", "1h"),)
+    with pytest.raises(RequestInvalid):
+        builder.build(WINDOW, PAGE)

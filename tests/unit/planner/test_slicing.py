@@ -122,3 +122,11 @@ def test_priority_is_the_files_or_the_operations() -> None:
     assert priority_of(make_snapshot(), Operation.HARVEST) == 100
     assert priority_of(make_snapshot(), Operation.BACKFILL) == 300
     assert priority_of(make_snapshot(budget=Budget(priority=7)), Operation.BACKFILL) == 7
+
+
+def test_a_partition_makes_another_slice_and_travels_with_its_task() -> None:
+    whole, btc, eth = sliced(), sliced(partition={"symbol": "BTC"}), sliced(partition={"symbol": "ETH"})
+    assert btc.params["partition"] == {"symbol": "BTC"}
+    assert "partition" not in whole.params
+    assert len({it.idempotent_key for it in (whole, btc, eth)}) == 3
+    assert len({it.slice_signature_hash for it in (whole, btc, eth)}) == 3
