@@ -76,7 +76,7 @@ def _plan(conn: Connection, fire: schedules.Fire, compiled: Compiled) -> FireRes
         "degradation": list(compiled.degradations),
         "revision": snapshot.revision,
     }
-    gaps = _wanted(conn, snapshot, which, until)
+    gaps = _wanted(conn, snapshot, which, wanted_from=which.anchor, until=until)
     if not gaps:
         reason = {"nothing": f"{snapshot.name} is covered up to {format_instant(until)} or already in flight"}
         return _finish(conn, fire, snapshot, FireResult.NOTHING, remarks | reason)
@@ -103,14 +103,14 @@ def _plan(conn: Connection, fire: schedules.Fire, compiled: Compiled) -> FireRes
 
 
 def _wanted(
-    conn: Connection, snapshot: Snapshot, which: series.Series, until: datetime
+    conn: Connection, snapshot: Snapshot, which: series.Series, *, wanted_from: datetime, until: datetime
 ) -> list[tuple[datetime, datetime]]:
     """HARVEST wants every gap at or above the anchor; a source without a time filter is walked whole each time."""
     if snapshot.window.filter == "server":
-        return series.list_gaps(conn, which.id, wanted_from=which.anchor, wanted_to=until)
-    if which.anchor >= until or series.has_open_walk(conn, which.id):
+        return series.list_gaps(conn, which.id, wanted_from=wanted_from, wanted_to=until)
+    if wanted_from >= until or series.has_open_walk(conn, which.id):
         return []
-    return [(which.anchor, until)]
+    return [(wanted_from, until)]
 
 
 def _finish(
@@ -190,7 +190,7 @@ def continue_plan(conn: Connection, plan: plans.OpenPlan) -> int:
         anchor=plan.window_from,
     )
     sliced_to = datetime.fromisoformat(plan.record_remarks["slicedTo"])
-    gaps = series.list_gaps(conn, which.id, wanted_from=sliced_to, wanted_to=plan.window_to)
+    gaps = _wanted(conn, snapshot, which, wanted_from=sliced_to, until=plan.window_to)
     operation = Operation(plan.operation_code)
     instance, trigger = plan.schedule_instance_id, plan.trigger
     queued, _ = slice_plan(

@@ -80,6 +80,23 @@ def test_a_walk_has_at_most_one_open_slice(database: Database, settings: Setting
     assert _rows(database, "SELECT purpose, count(*) FROM ing_plan_slice GROUP BY 1") == [("WALK", 1)]
 
 
+def test_a_walk_that_found_no_room_is_walked_when_there_is_some_although_covered_before(
+    database: Database, settings: Settings
+) -> None:
+    queue_tasks(database, settings, make_snapshot(budget=Budget(inventory=1)))  # fills the lane
+    walk = make_snapshot(window=Window(filter="none"), budget=Budget(inventory=1))
+    queue_tasks(database, settings, walk)
+    _run_sql(
+        database,
+        """INSERT INTO ing_coverage (series_id, covered)
+           SELECT id, tstzmultirange(tstzrange(anchor, now())) FROM ing_series ORDER BY id DESC LIMIT 1""",
+    )
+    _run_sql(database, "UPDATE ing_task SET status_code = 'CANCELLED'")
+    _run_sql(database, "UPDATE ing_plan SET status_code = 'CANCELLED' WHERE plan_strategy = 'TIME'")
+    assert make_planner(database, settings, walk).tick().continued == 1
+    assert _rows(database, "SELECT count(*) FROM ing_plan_slice WHERE purpose = 'WALK'") == [(1,)]
+
+
 def test_a_new_schedule_fires_at_once_then_on_its_grid_without_drift(database: Database, settings: Settings) -> None:
     snapshot = make_snapshot()
     make_table(database, snapshot)
