@@ -33,10 +33,10 @@ _SETTLE = timedelta(seconds=4)  # the sources' safety lag and a little: the last
 
 
 @dataclass(frozen=True, slots=True)
-class _Orphan:
-    """A task whose worker was killed."""
+class _Orphans:
+    """The tasks whose worker was killed."""
 
-    task: HeldTask
+    tasks: Sequence[HeldTask]
     killed_at: float
 
 
@@ -50,7 +50,7 @@ class Harvest:
         self._before: dict[str, datetime | None] = {}
         self._expected: dict[str, int] = {}
         self._kills_left = 0
-        self._orphan: _Orphan | None = None
+        self._orphans: _Orphans | None = None
         self.recovered = False
         self.problems: list[str] = []
 
@@ -73,7 +73,11 @@ class Harvest:
     @property
     def is_whole(self) -> bool:
         """There is enough to fetch that a worker can be killed on the way."""
-        return self._kills_left > 0 or self._orphan is not None
+        return self._kills_left > 0 or self._orphans is not None
+
+    @property
+    def _may_kill(self) -> bool:
+        return self._kills_left > 0 and self._orphans is None
 
     def are_alive(self, pids: Sequence[int]) -> bool:
         """Say whether all these daemons show a heartbeat."""
@@ -98,11 +102,11 @@ class Harvest:
                 streams = list_streams(conn)
                 fires = [get_fire(conn, fire) for fire in self._fires]
                 screen.show(self._describe(conn, streams))
-                self._look_after_orphan(conn, screen)
-            if self._kills_left and self._kill_worker(screen, next(e for e in executors if not e.killed)):
+                self._look_after_orphans(conn, screen)
+            if self._may_kill and self._kill_worker(screen, next(e for e in executors if not e.killed)):
                 start_executor()
             done = all(fire.over for fire in fires) and not any(s.running or s.queued for s in streams)
-            if done and (self._orphan is None or self.recovered):
+            if done and (self._orphans is None or self.recovered):
                 break
             if time.monotonic() > deadline:
                 raise OperatorError(f"the harvest was not done after {_LONGEST_SECONDS:.0f} s")
@@ -160,28 +164,32 @@ class Harvest:
         with self._database.transaction() as conn:
             held = list_held_tasks(conn, executor.pid)
         screen.say(f"{INDENT}killed executor {executor.pid} with SIGKILL and started another")
+        self._kills_left -= 1
         if held:
-            self._kills_left = 0
-            self._orphan = _Orphan(held[0], killed_at)
+            self._orphans = _Orphans(held, killed_at)
             task = held[0]
             screen.say(f"{INDENT}it held {task.name}, task {task.task_id}: {plural(task.pages_done, 'page')} stored")
-        else:  # it finished everything between our look and its death
-            self._kills_left -= 1
         return True
 
-    def _look_after_orphan(self, conn: "Connection", screen: Screen) -> None:
-        """Say once that the dead worker's task was taken back and went on where it was."""
-        if self._orphan is None or self.recovered:
+    def _look_after_orphans(self, conn: "Connection", screen: Screen) -> None:
+        """Say once that a task of the dead worker was taken back and went on where it was."""
+        if self._orphans is None or self.recovered:
             return
-        runs = list_runs(conn, task_id=self._orphan.task.task_id)[::-1]
-        expired = [run.id for run in runs if run.error is not None and run.error.startswith("lease expired")]
-        following = [run for run in runs if expired and run.id > expired[-1] and run.pages]
-        if not following:
-            return
-        self.recovered = True
-        waited = time.monotonic() - self._orphan.killed_at
-        kept = get_lineage(conn, following[0].id).first_page
-        screen.say(
-            f"{INDENT}its lease ran out, the task was taken back; {waited:.1f} s after the kill run {following[0].id} "
-            f"went on at page {kept + 1}"
-        )
+        ended = 0
+        for task in self._orphans.tasks:
+            runs = list_runs(conn, task_id=task.task_id)[::-1]
+            expired = [run.id for run in runs if run.error is not None and run.error.startswith("lease expired")]
+            following = [run for run in runs if expired and run.id > expired[-1] and run.pages]
+            if following:
+                self.recovered = True
+                waited = time.monotonic() - self._orphans.killed_at
+                kept = get_lineage(conn, following[0].id).first_page
+                screen.say(
+                    f"{INDENT}its lease ran out, the task was taken back; {waited:.1f} s after the kill run "
+                    f"{following[0].id} went on at page {kept + 1}"
+                )
+                return
+            ended += not expired and runs[-1].finished_at is not None
+        if ended == len(self._orphans.tasks):
+            # PostgreSQL had the last page in its hands when the worker died: nothing was lost, and nothing was shown
+            self._orphans = None
