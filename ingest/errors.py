@@ -7,6 +7,7 @@ IngestError
     DatabaseAway      no database answers at the address given
     NotFound          no such source, run, series ...
     RefusedByState    the system is in a state that forbids it (paused, running ...)
+    ValueRefused      a value a person gave is outside what is allowed; carries `code` for other languages
   SourceError       the other end; carries status and a redacted excerpt
     Retryable         back off and spend an attempt                                    (L1)
     Deferred          not a failure, spends no attempt; carries `wait_seconds`         (L1)
@@ -72,6 +73,16 @@ class RefusedByState(OperatorError):
     """The state of the system forbids it now."""
 
     exit_code = 6
+
+
+class ValueRefused(OperatorError):
+    """A value is outside what is allowed; the text says what is. `code` names the rule, for other languages."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, code: str = "range") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class SourceError(IngestError):

@@ -9,7 +9,7 @@ from ingest.logs import get_log
 from ingest.settings import Settings
 from ingest.states import FireResult
 from ingest.store import cursors, lanes, leases, plans, processes, schedules
-from planner.firing import NEVER, missed_once, next_fire
+from planner.firing import fire_schedule
 from planner.planning import Compile, continue_plan, plan_fire
 
 _log = get_log("planner")
@@ -40,25 +40,21 @@ class Planner:
     def tick(self) -> Tick:
         """Make one pass; one bad schedule, fire or plan never stops the others (G1)."""
         done = Tick()
-        done.fired = self._fire()
+        self._fire(done)
         self._plan_fires(done)
         self._continue_plans(done)
         self._rescue(done)
         return done
 
-    def _fire(self) -> int:
+    def _fire(self, done: Tick) -> None:
         with self._database.transaction() as conn:
             schedules.adopt_schedules(conn)
-            due = schedules.lock_due_schedules(conn)
-            for schedule in due:
-                if schedule.kind == "once":
-                    missed = missed_once(schedule.next_fire_at, schedule.now)
-                    schedules.record_fire(conn, schedule, next_fire_at=NEVER, missed=missed)
-                else:
-                    assert schedule.every_s is not None  # noqa: S101 -- CHECK every_has_interval
-                    following = next_fire(schedule.next_fire_at, schedule.every_s, schedule.now)
-                    schedules.record_fire(conn, schedule, next_fire_at=following)
-            return len(due)
+            for schedule in schedules.lock_due_schedules(conn):
+                try:
+                    done.fired += fire_schedule(conn, schedule)
+                except ValueError as error:  # a rhythm written past the checks
+                    done.problems.append(f"schedule {schedule.schedule_code}: {error}")
+                    _log.error("schedule cannot fire", schedule=schedule.schedule_code, error=str(error))
 
     def _plan_fires(self, done: Tick) -> None:
         after = 0

@@ -143,6 +143,10 @@ def _describe_schedule(row: Row) -> dict[str, JsonValue]:
     start = row.get("start_at")
     if start is not None:
         described[f"{prefix}{'once' if row['kind'] == 'once' else 'start'}"] = start
+    described |= {f"{prefix}{name}": row[name] for name in ("cron", "zone", "on_missed", "quiet") if row.get(name)}
+    for column, key in (("jitter_s", "jitter"), ("grace_s", "grace")):
+        if row.get(column):
+            described[prefix + key] = write_value("seconds", row[column])
     return described
 
 

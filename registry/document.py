@@ -4,10 +4,12 @@ Invariant: these models check shape only. Whether the parts fit together is `reg
 """
 
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, JsonValue, PlainValidator, WithJsonSchema, field_validator
 from pydantic import model_validator as check_model
 
+from ingest.rhythm import check_cron, check_quiet
 from registry.sections import SHORTEST_EVERY_S, Duration, Instant, Requested, Tunable, Written, show
 
 CODE_PATTERN = r"^[a-z][a-z0-9_]{0,29}$"
@@ -45,22 +47,51 @@ class Auth(Written):
 
 
 class Schedule(Written):
-    """When to look for missing work (G1)."""
+    """When to look for missing work (G1, G2); nothing written means every 12h."""
 
     every: Duration | None = None
     once: Instant | None = None
-    start: Instant | None = None
+    cron: str | None = Field(default=None, description="five fields, such as 30 2 * * *, in `zone`")
+    start: Instant | None = Field(default=None, description="the first fire; without it an interval begins at once")
+    zone: str | None = Field(default=None, description="the zone of `cron` and `quiet`; default UTC")
+    jitter: Duration | None = Field(default=None, description="each fire starts up to this much later")
+    on_missed: Literal["skip", "one", "all"] | None = Field(
+        default=None, description="fires missed while no planner ran: wait for the next, make up the last, or all"
+    )
+    grace: Duration | None = Field(default=None, description="how late a fire is still on time; default 60s")
+    quiet: list[str] | None = Field(default=None, description="hours in which nothing fires, such as 22:00-06:00")
     enabled: bool | None = None
+
+    @field_validator("quiet", mode="before")
+    @classmethod
+    def _one_stretch(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
 
     @check_model(mode="after")
     def _one_kind(self) -> "Schedule":
-        if (self.every is None) == (self.once is None):
-            raise ValueError("a schedule is either 'every: 1h' or 'once: 2024-01-31T12:00:00Z'")
+        kinds = [name for name in ("every", "once", "cron") if getattr(self, name) is not None]
+        if len(kinds) > 1:
+            raise ValueError(
+                "a schedule is 'every: 1h', 'once: 2024-01-31T12:00:00Z' or 'cron: 30 2 * * *': one of them"
+            )
         if self.every is not None and self.every < SHORTEST_EVERY_S:
             raise ValueError(f"'every' is at least {SHORTEST_EVERY_S}s")
         if self.once is not None and self.start is not None:
-            raise ValueError("'start' goes with 'every'; 'once' is itself a time")
+            raise ValueError("'start' goes with 'every' or 'cron'; 'once' is itself a time")
+        if self.zone is not None:
+            _check_zone(self.zone)
+        if self.cron is not None:
+            check_cron(self.cron)
+        for stretch in self.quiet or ():
+            check_quiet(stretch)
         return self
+
+
+def _check_zone(name: str) -> None:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"'{name}' is not a time zone: write Europe/Berlin or UTC") from error
 
 
 class IdPart(Written):

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, JsonValue
 
+from ingest.rhythm import DEFAULT_EVERY_S
 from registry.dictionary import Dictionary
 from registry.document import Auth, Document, Endpoint, Overrides, Schedule
 from registry.fields import FIELDS, SECTION_TABLES
@@ -238,15 +239,23 @@ def _add_schedule(rows: Rows, document: Document, name: str, endpoint: Endpoint)
     if schedule is None:
         return
     start = schedule.once or schedule.start
+    kind = next((kind for kind in ("once", "cron") if getattr(schedule, kind) is not None), "every")
     row: Row = _scope(document.source, name) | {
         "schedule_code": f"{document.source}.{name}",
         "operation_code": "HARVEST",
-        "kind": "every" if schedule.every is not None else "once",
-        "jitter_s": 0,
+        "kind": kind,
+        "jitter_s": schedule.jitter or 0,
         "enabled": schedule.enabled is not False and endpoint.enabled and document.enabled,
     }
-    if schedule.every is not None:
-        row["every_s"] = schedule.every
+    if kind == "every":
+        row["every_s"] = schedule.every or DEFAULT_EVERY_S
     if start is not None:
-        row["start_at"] = instant_text(start, "UTC")
-    rows["reg_schedule"].append(row)
+        row["start_at"] = instant_text(start, schedule.zone or "UTC")
+    optional: Mapping[str, JsonValue] = {
+        "cron": schedule.cron,
+        "zone": schedule.zone,
+        "on_missed": schedule.on_missed,
+        "grace_s": schedule.grace,
+        "quiet": None if schedule.quiet is None else list(schedule.quiet),
+    }
+    rows["reg_schedule"].append(row | {key: value for key, value in optional.items() if value is not None})

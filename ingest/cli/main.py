@@ -31,6 +31,7 @@ NOUNS = {
     "registry": "Source files: validate, diff, apply, show, history, rollback.",
     "status": "How every stream is and what it does now.",
     "run": "Fetch what is missing of a stream now.",
+    "schedules": "When streams are looked after; changed without a restart.",
     "runs": "What ran, how it ended, and the ledger of its pages.",
     "cursors": "How far each stream has come without a hole.",
     "coverage": "What is covered, in flight and missing.",

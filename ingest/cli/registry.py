@@ -157,7 +157,7 @@ def schema(
         return
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text + "\n", encoding="utf-8")
-    say(f"Wrote {out}. First line of a source file:  # yaml-language-server: $schema={out}")
+    say(f"Wrote {out}. First line of a source file:  # yaml-language-server: $schema={out.name}")
 
 
 def _read(paths: list[Path] | None, settings: "Settings", platform: Any) -> "list[Draft]":

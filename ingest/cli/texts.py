@@ -125,7 +125,7 @@ def table(
     return lines
 
 
-def details(pairs: Iterable[tuple[str, str]]) -> list[str]:
+def details(pairs: Iterable[tuple[str, str | None]]) -> list[str]:
     """Return `name  value` lines with the values aligned; a pair with an empty value is left out."""
     kept = [(name, value) for name, value in pairs if value]
     size = max((len(name) for name, _ in kept), default=0)

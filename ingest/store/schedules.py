@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from ingest.db import Connection
 from ingest.errors import RefusedByState
+from ingest.rhythm import MISFIRE_GRACE_S, Rhythm, jitter_of, next_fire
 from ingest.states import FireResult, Operation, Trigger
 from ingest.store.jsontext import dump
 
@@ -24,15 +25,35 @@ class DueSchedule:
     provenance_code: str
     endpoint_name: str
     operation_code: str
-    kind: str
-    every_s: float | None
+    rhythm: Rhythm
     next_fire_at: datetime
+    next_run_at: datetime | None
     now: datetime
+
+
+# What a schedule declares, with what people changed at run time over it.
+RHYTHM_COLUMNS = """r.kind, coalesce(s.every_s, r.every_s)::float8 AS every_s, r.cron, coalesce(r.zone, 'UTC') AS zone,
+           coalesce(r.on_missed, 'skip') AS on_missed, r.grace_s::float8 AS grace_s, r.jitter_s::float8 AS jitter_s,
+           r.quiet"""
+
+
+def read_rhythm(row: Any) -> Rhythm:
+    """Return the rhythm of a row that has `RHYTHM_COLUMNS`."""
+    return Rhythm(
+        kind=row.kind,
+        every_s=row.every_s,
+        cron=row.cron,
+        zone=row.zone,
+        on_missed=row.on_missed,
+        grace_s=MISFIRE_GRACE_S if row.grace_s is None else row.grace_s,
+        jitter_s=row.jitter_s,
+        quiet=tuple(row.quiet or ()),
+    )
 
 
 _ADOPT = text("""
     INSERT INTO ing_schedule_state (schedule_code, next_fire_at)
-    SELECT schedule_code, coalesce(start_at, now()) FROM reg_schedule
+    SELECT schedule_code, coalesce(start_at, now()) FROM reg_schedule WHERE kind <> 'cron'
     ON CONFLICT (schedule_code) DO NOTHING
 """)
 
@@ -45,16 +66,31 @@ _FOLLOW = text("""
           FROM ing_schedule_state s JOIN reg_schedule r USING (schedule_code)
          CROSS JOIN LATERAL (SELECT coalesce(s.every_s, r.every_s) AS every_s) e
          WHERE r.kind = 'every' AND s.last_fire_at IS NOT NULL)
-    UPDATE ing_schedule_state s SET next_fire_at = wanted.next, updated_at = now()
+    UPDATE ing_schedule_state s SET next_fire_at = wanted.next
       FROM wanted
      WHERE s.schedule_code = wanted.schedule_code AND s.next_fire_at > now() AND s.next_fire_at <> wanted.next
 """)
 
-_LOCK_DUE = text("""
-    SELECT r.schedule_code, r.provenance_code, r.endpoint_name, r.operation_code, r.kind,
-           coalesce(s.every_s, r.every_s)::float8 AS every_s, s.next_fire_at, now() AS now
+# A calendar is not arithmetic PostgreSQL knows: these few are placed by the planner, when they are new or changed.
+_UNPLACED = text(f"""
+    SELECT r.schedule_code, r.start_at, now() AS now, {RHYTHM_COLUMNS}
+      FROM reg_schedule r LEFT JOIN ing_schedule_state s USING (schedule_code)
+     WHERE r.kind = 'cron' AND s.rhythm IS DISTINCT FROM r.cron || ' ' || coalesce(r.zone, 'UTC')
+     ORDER BY r.schedule_code LIMIT 1000
+""")
+
+_PLACE = text("""
+    INSERT INTO ing_schedule_state AS s (schedule_code, next_fire_at, rhythm) VALUES (:code, :next, :rhythm)
+    ON CONFLICT (schedule_code) DO UPDATE SET next_fire_at = :next, rhythm = :rhythm
+     WHERE s.rhythm IS DISTINCT FROM :rhythm
+""")
+
+_LOCK_DUE = text(f"""
+    SELECT r.schedule_code, r.provenance_code, r.endpoint_name, r.operation_code, s.next_fire_at, s.next_run_at,
+           now() AS now, {RHYTHM_COLUMNS}
       FROM ing_schedule_state s JOIN reg_schedule r USING (schedule_code)
-     WHERE s.next_fire_at <= now() AND coalesce(s.enabled, r.enabled)
+     WHERE coalesce(s.next_run_at, s.next_fire_at + make_interval(secs => s.delay_s::float8)) <= now()
+       AND coalesce(s.enabled, r.enabled)
      ORDER BY s.next_fire_at, r.schedule_code LIMIT :limit FOR UPDATE OF s SKIP LOCKED
 """)
 
@@ -66,44 +102,66 @@ _FIRE = text("""
     ON CONFLICT ON CONSTRAINT uk_fire DO NOTHING RETURNING id
 """)
 
+# A next run set by a person is spent here; it stands beside the grid, whose anchor `last_fire_at` it leaves alone.
 _MOVE = text("""
-    UPDATE ing_schedule_state SET next_fire_at = :next, last_fire_at = :last, updated_at = now()
+    UPDATE ing_schedule_state
+       SET next_fire_at = :next, delay_s = :delay, last_fire_at = coalesce(:last, last_fire_at), next_run_at = NULL
      WHERE schedule_code = :code
 """)
 
 
 def adopt_schedules(conn: Connection) -> None:
-    """Give every new schedule its state (without start_at it is due at once, G1) and follow changed intervals (G2)."""
+    """Give every new schedule its state (without start_at it is due at once, G1) and follow changed ones (G2)."""
     conn.execute(_ADOPT)
     conn.execute(_FOLLOW)
+    for row in conn.execute(_UNPLACED).all():
+        rhythm = read_rhythm(row)
+        try:
+            first = next_fire(rhythm, row.start_at or row.now, row.now)
+        except ValueError:
+            continue  # written past the checks; the others go on, and `ingest schedules list` shows it without a next
+        conn.execute(_PLACE, {"code": row.schedule_code, "next": first, "rhythm": f"{rhythm.cron} {rhythm.zone}"})
 
 
 def lock_due_schedules(conn: Connection, limit: int = 100) -> list[DueSchedule]:
     """Return due schedules no other planner is firing right now."""
-    return [DueSchedule(**row._mapping) for row in conn.execute(_LOCK_DUE, {"limit": limit})]
+    return [
+        DueSchedule(
+            schedule_code=row.schedule_code,
+            provenance_code=row.provenance_code,
+            endpoint_name=row.endpoint_name,
+            operation_code=row.operation_code,
+            rhythm=read_rhythm(row),
+            next_fire_at=row.next_fire_at,
+            next_run_at=row.next_run_at,
+            now=row.now,
+        )
+        for row in conn.execute(_LOCK_DUE, {"limit": limit})
+    ]
 
 
-def record_fire(
-    conn: Connection, schedule: DueSchedule, *, next_fire_at: datetime, missed: str | None = None
-) -> int | None:
-    """Write the fire (or that it was missed) and move the schedule on; None if this fire was already written."""
-    fired = conn.execute(
+def record_fire(conn: Connection, schedule: DueSchedule, moment: datetime, *, skipped: str | None = None) -> None:
+    """Write one fire, or why it does not take place; a fire that is written already stays as it is."""
+    conn.execute(
         _FIRE,
         {
             "job": schedule.schedule_code,
-            "at": schedule.next_fire_at,
+            "at": moment,
             "source": schedule.provenance_code,
             "endpoint": schedule.endpoint_name,
             "operation": schedule.operation_code,
             "trigger": Trigger.SCHEDULE,
             "params": "{}",
-            "result": FireResult.FIRED if missed is None else FireResult.SKIPPED,
-            "remarks": dump({} if missed is None else {"skipped": missed}),
+            "result": FireResult.FIRED if skipped is None else FireResult.SKIPPED,
+            "remarks": dump({} if skipped is None else {"skipped": skipped}),
         },
-    ).scalar_one_or_none()
-    values = {"code": schedule.schedule_code, "next": next_fire_at, "last": schedule.next_fire_at}
-    conn.execute(_MOVE, values)
-    return fired
+    )
+
+
+def move_schedule(conn: Connection, schedule: DueSchedule, *, following: datetime, anchor: datetime | None) -> None:
+    """Wait for the next fire; `anchor` is the grid's latest moment, None where the fire was not one of the grid."""
+    delay = jitter_of(schedule.schedule_code, following, schedule.rhythm.jitter_s)
+    conn.execute(_MOVE, {"code": schedule.schedule_code, "next": following, "delay": delay, "last": anchor})
 
 
 def request_run(
@@ -201,6 +259,21 @@ _RUNNING = text("""
                     WHERE scheduler_job_id = :job AND id < :id AND result_code = 'PLANNED')
      GROUP BY i.scheduled_for
 """)
+
+
+_UNFINISHED = text("""
+    SELECT i.scheduled_for, count(t.id) FROM ing_schedule_instance i
+      JOIN ing_plan p ON p.schedule_instance_id = i.id
+      JOIN ing_task t ON t.plan_id = p.id AND t.status_code IN ('QUEUED', 'DISPATCHED', 'EXECUTING')
+     WHERE i.scheduler_job_id = :job AND i.result_code = 'PLANNED'
+     GROUP BY i.id, i.scheduled_for ORDER BY i.id DESC LIMIT 1
+""")
+
+
+def find_unfinished(conn: Connection, code: str) -> tuple[datetime, int] | None:
+    """Return a schedule's fire that still has unfinished tasks and how many, or None (G7)."""
+    row = conn.execute(_UNFINISHED, {"job": code}).one_or_none()
+    return None if row is None else (row[0], row[1])
 
 
 def find_running_fire(conn: Connection, fire: Fire) -> tuple[datetime, int] | None:

@@ -171,7 +171,8 @@ _STREAMS = text(f"""
               AND (h.endpoint_name IS NULL OR h.endpoint_name = e.endpoint_name)
             ORDER BY h.id LIMIT 1) held ON true
       CROSS JOIN LATERAL (
-           SELECT min(s.next_fire_at) FILTER (WHERE s.next_fire_at < '9000-01-01') AS next_fire_at,
+           SELECT min(coalesce(s.next_run_at, s.next_fire_at))
+                      FILTER (WHERE coalesce(s.next_run_at, s.next_fire_at) < '9000-01-01') AS next_fire_at,
                   count(*) > 0 AS scheduled, min(coalesce(s.every_s, r.every_s))::float8 AS every_s
              FROM reg_schedule r LEFT JOIN ing_schedule_state s USING (schedule_code)
             WHERE r.provenance_code = e.provenance_code AND r.endpoint_name = e.endpoint_name

@@ -104,10 +104,14 @@ def test_a_new_schedule_fires_at_once_then_on_its_grid_without_drift(database: D
     planner = make_planner(database, settings, snapshot)
     assert planner.tick().fired == 1
     assert planner.tick().fired == 0
-    # a planner that was away for two and a half intervals: one fire, and the grid is kept
+    # a planner that was away for two and a half intervals: nothing is made up, it is said, and the grid is kept (G2)
     _run_sql(database, "UPDATE ing_schedule_state SET next_fire_at = next_fire_at - interval '3 hours 30 minutes'")
     ((before,),) = _rows(database, "SELECT next_fire_at FROM ing_schedule_state")
-    assert planner.tick().fired == 1
+    assert planner.tick().fired == 0
+    ((skipped,),) = _rows(
+        database, "SELECT record_remarks ->> 'skipped' FROM ing_schedule_instance ORDER BY id OFFSET 1"
+    )
+    assert skipped.startswith("missed")
     ((after,),) = _rows(database, "SELECT next_fire_at FROM ing_schedule_state")
     assert (after - before) % timedelta(hours=1) == timedelta(0)
     assert _rows(database, "SELECT next_fire_at > now() FROM ing_schedule_state") == [(True,)]
