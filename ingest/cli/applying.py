@@ -1,6 +1,6 @@
 """What every command that applies to the registry shares: the way to it, and how problems and reports are shown."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,20 @@ def write_problems(problems: Any, *, files: int, as_json: bool) -> None:
     else:
         write_lines(format_problem(problem) for problem in problems)
     say(summarize(problems, files=files))
+
+
+def list_changed(database: "Database", sources: Collection[str]) -> list[str]:
+    """Return a line for every schedule of these sources that was changed at run time: an apply leaves it so."""
+    from ingest.cli.schedules import describe_rhythm
+    from ingest.store.views_schedules import list_schedules
+
+    with database.transaction() as conn:
+        found = [schedule for schedule in list_schedules(conn) if schedule.source in sources and schedule.overrides]
+    return [
+        f"{schedule.code}: schedule changed at run time by {schedule.updated_by} ({', '.join(schedule.overrides)}; now "
+        f"{describe_rhythm(schedule.rhythm)}); apply leaves it so, `ingest schedules reset {schedule.code}` undoes it"
+        for schedule in found
+    ]
 
 
 def write_report(report: "Report", *, as_json: bool) -> None:

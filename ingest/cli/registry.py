@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ingest.cli import revisions
-from ingest.cli.applying import INVALID, open_registry, or_problems, write_problems, write_report
+from ingest.cli.applying import INVALID, list_changed, open_registry, or_problems, write_problems, write_report
 from ingest.cli.screen import say, say_next, write, write_json, write_lines
 from ingest.cli.session import name_actor
 from ingest.cli.texts import details, plural, table
@@ -60,7 +60,10 @@ def diff(
     with open_registry() as (settings, database):
         drafts = _read_with_database(paths, settings, database)
         report = or_problems(lambda: differ.diff(database, drafts), files=len(drafts), as_json=as_json)
+        changed = list_changed(database, [source.source for source in report.sources])
     write_report(report, as_json=as_json)
+    for line in changed:
+        say(line)
     if report.differs:
         say_next("ingest registry apply")
         raise typer.Exit(_DIFFERENT if exit_code else 0)

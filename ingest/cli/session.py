@@ -21,10 +21,12 @@ def open_checked(*, schema: bool = True) -> Iterator[tuple["Database", "Settings
     """Yield a database that answers and, unless told otherwise, has this code's schema."""
     from ingest.db import Database
     from ingest.errors import DatabaseAway
+    from ingest.logs import configure_logs
     from ingest.settings import load_settings
     from ingest.store.schema import require_current
 
     settings = load_settings()
+    configure_logs("WARNING", process="cli")  # what a command did is on its own screen and in the audit trail
     url = settings.database_url
     if url is None:
         from ingest.embedded.server import start, status
