@@ -38,6 +38,7 @@ NOUNS = {
     "runs": "What ran, how it ended, and the ledger of its pages.",
     "cursors": "How far each stream has come without a hole.",
     "coverage": "What is covered, in flight and missing.",
+    "audit": "Prove on your own data that nothing was lost or doubled.",
     "quarantine": "Records that could not be stored, and why.",
     "sim": "Serve simulated APIs to try things on.",
     "version": "Say which version this is.",
