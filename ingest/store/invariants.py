@@ -142,7 +142,7 @@ INVARIANTS = (
 
 _DATASETS = text("""
     SELECT DISTINCT e.dataset_name FROM reg_prov_endpoint_def e
-     WHERE to_regclass(format('data.%I', e.dataset_name)) IS NOT NULL ORDER BY 1
+     WHERE to_regclass('data.' || quote_ident(e.dataset_name)) IS NOT NULL ORDER BY 1
 """)
 
 
