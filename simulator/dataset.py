@@ -65,6 +65,7 @@ class Shape:
     place: Callable[[int, int, Window], int] | None = None  # (seed, index, span): the first time, if not anywhere
     moves: bool = True  # False: times tell when a thing happened, and a change leaves them
     tell: Callable[[bytes, Row], dict[str, Any]] | None = None  # what else the truth says of a record
+    name_at: Callable[[int, int], str] | None = None  # (index, updated): the id, where a time is part of it
 
 
 class Dataset:
@@ -258,7 +259,7 @@ class Dataset:
         index = len(self._ids)
         drawn = draw(self._seed, self.shape.name, index)
         at = self._place_in_span(drawn, index) if updated is None else updated
-        id_ = self.shape.make_id(drawn, index)
+        id_ = self.shape.name_at(index, at) if self.shape.name_at else self.shape.make_id(drawn, index)
         self._ids.append(id_)
         self._first.append(at)
         self._updated.append(at)

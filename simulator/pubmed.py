@@ -1,18 +1,21 @@
-"""PubMed: a stand-in for esearch, with records in the answer.
+"""PubMed: a stand-in for esearch (ids, and on `/esearch` whole records too) and efetch (XML by ids).
 
 Counts are strings, days are inclusive, times are kept to the minute, and nothing past the first 9,999
 records of a search can be had: `retstart` from 9999 on is an error with HTTP 200, and a page that
-crosses that edge comes back short without a word.
+crosses that edge comes back short without a word. Some PMIDs were withdrawn since: a search still counts and
+lists them, efetch leaves them out without a word; the full truth marks them.
 """
 
 from typing import Any
 
 from simulator.answers import Allowance, Answer, BadRequest, Headers, NoSuchPath, Request, Twist, answer_json
+from simulator.articles import write_error, write_set
 from simulator.dataset import Dataset, Row, Shape, encode_json
 from simulator.instants import BEGINNING, END, format_instant, parse_unit
 from simulator.words import INSTITUTES, JOURNALS, list_people, pick, write_text, write_title
 
 CAP = 9_999
+LONGEST_GET = 4_096  # characters; longer lists of ids must be posted
 _CAP_ERROR = (
     "Search Backend failed: Exception: 'retstart' cannot be larger than 9998. For PubMed, ESearch cannot "
     "retrieve more than 9,999 records matching the query. To obtain more, split the query by date."
@@ -29,10 +32,14 @@ class PubMed:
             make_id=lambda drawn, index: str(38_000_000 + index * 3 + drawn[30] % 3),
             make_record=_make_summary,
             grain=60,
+            tell=lambda drawn, row: {"withdrawn": is_withdrawn(row.id)},
         )
 
     def answer(self, dataset: Dataset, request: Request, twist: Twist) -> Answer:
-        if request.path != "/pubmed/esearch":
+        place = request.path.removesuffix(".fcgi")
+        if place == "/pubmed/efetch":
+            return _fetch(dataset, request, twist)
+        if place != "/pubmed/esearch":
             raise NoSuchPath
         start = request.read_int("retstart", 0, low=0)
         asked = request.read_int("retmax", 20, low=0)
@@ -47,7 +54,10 @@ class PubMed:
         if asked > CAP:
             message = f"Restrictions achieved. start and count adjusted to {start}, {min(size, CAP - start)}"
             head["esearchresult"]["warninglist"] = {"outputmessages": [message]}
+        head["esearchresult"]["idlist"] = dataset.list_ids([] if twist.empty else page.indexes)
         text = encode_json(head).encode()
+        if request.path.endswith(".fcgi"):
+            return Answer(200, text)
         return Answer(200, b"".join((text[:-2], b',"items":[', b",".join(bodies), b"]}}")))
 
     def is_first_page(self, request: Request) -> bool:
@@ -71,6 +81,25 @@ class PubMed:
 
     def describe_allowance(self, allowance: Allowance) -> Headers:
         return ()  # NCBI tells its limit in prose only
+
+
+def is_withdrawn(pmid: str) -> bool:
+    return int(pmid) % 41 == 0
+
+
+def _fetch(dataset: Dataset, request: Request, twist: Twist) -> Answer:
+    """Answer efetch: the articles of a comma list of ids, in that order and each once."""
+    if request.method == "GET" and len(request.target) > LONGEST_GET:
+        return Answer(414, b"<html><body><h1>Request-URI Too Long</h1></body></html>", "text/html")
+    if "WebEnv" in request.params:
+        return write_error("Unable to obtain query #1")  # no history is kept here: every handle is lost
+    if request.params.get("retmode", "xml") != "xml":
+        raise BadRequest("only retmode=xml is served", request.params["retmode"])
+    asked = [id_.strip() for id_ in request.params.get("id", "").split(",")]
+    if not any(asked):
+        raise BadRequest("ID list is empty! Possibly it has no correct IDs.")
+    found = [dataset.find_body(id_) for id_ in dict.fromkeys(asked) if id_.isdigit() and not is_withdrawn(id_)]
+    return write_set(twist.apply([body for body in found if body is not None], dataset.shape))
 
 
 def _wrap(result: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from simulator.answers import (
     answer_json,
     set_headers,
 )
+from simulator.binance import FUNDING, KLINES, Binance
 from simulator.biorxiv import BioRxiv
 from simulator.crossref import Crossref
 from simulator.dataset import Dataset
@@ -38,11 +39,20 @@ from simulator.plain import Plain
 from simulator.pubmed import PubMed
 from simulator.shopify import Shopify
 from simulator.stripe import Stripe
+from simulator.tushare import TABLES, TuShare
 
-APIS = ("crossref", "pubmed", "github", "plain", "europepmc", "oai", "biorxiv", "stripe", "shopify")
+# What has records, faults, limits and a journal of its own. TuShare and Binance are several behind one address, as
+# both count requests by the table that is asked for.
+APIS = (
+    "crossref", "pubmed", "github", "plain", "europepmc", "oai", "biorxiv", "stripe", "shopify",
+    "tushare_stock_basic", "tushare_daily", "tushare_adj_factor", "tushare_daily_basic",
+    "binance_klines", "binance_funding",
+)  # fmt: skip
 DEFAULT_SIZES = {
     "crossref": 25_000, "pubmed": 12_400, "github": 300, "plain": 5_000,
     "europepmc": 2_000, "oai": 1_000, "biorxiv": 600, "stripe": 1_000, "shopify": 1_000,
+    "tushare_stock_basic": 20, "tushare_daily": 800, "tushare_adj_factor": 800, "tushare_daily_basic": 800,
+    "binance_klines": 3_000, "binance_funding": 360,
 }  # fmt: skip
 DEFAULT_SPAN = ("2024-01-01T00:00:00Z", "2024-03-01T00:00:00Z")
 DEFAULT_REPOS = ("acme/widgets",)
@@ -103,6 +113,8 @@ class World:
             "crossref": Crossref(plan.seed), "pubmed": PubMed(), "github": self._github, "plain": Plain(),
             "europepmc": EuropePmc(plan.seed), "oai": Oai(plan.seed), "biorxiv": BioRxiv(),
             "stripe": Stripe(), "shopify": Shopify(plan.seed),
+            **{f"tushare_{table}": TuShare(plan.seed, table) for table in TABLES},
+            "binance_klines": Binance(KLINES), "binance_funding": Binance(FUNDING),
         }  # fmt: skip
         self._lock = Lock()
         self._datasets: dict[str, Dataset] = {}
@@ -111,7 +123,7 @@ class World:
 
     def answer(self, request: Request, arrived: float) -> tuple[Answer, Delivery, Entry]:
         """Answer one request that arrived at the monotonic time `arrived`."""
-        name = request.path.split("/", 2)[1]
+        name = _name_api(request)
         api = self._apis.get(name)
         entry = self.journal.arrive(name if api else NOWHERE, request, arrived)
         if api is None:
@@ -202,8 +214,10 @@ class World:
         allowance = self.limits.admit(name, arrived)
         headers = api.describe_allowance(allowance) if allowance else ()
         if allowance and allowance.wait_s > 0:
-            refusal = api.refuse(429, "too many requests")
+            refusal = api.refuse(429, "too many requests", str(allowance.limit))
             wait: Headers = (("Retry-After", str(math.ceil(allowance.wait_s))),)
+            if refusal.status == 200:
+                wait = ()  # who hides a refusal in a success says nothing of waiting either
             headers = set_headers(set_headers(wait, refusal.headers), headers)  # an API may have its own Retry-After
             return replace(refusal, headers=headers), Delivery(), "limit"
         rule = self.faults.take(name, request.target, first_page=api.is_first_page(request))
@@ -252,3 +266,14 @@ class World:
         with self._lock:
             self._datasets.update(datasets)
             self._habits = {name: _Habit(every, mutation) for name in APIS} if every > 0 else {}
+
+
+def _name_api(request: Request) -> str:
+    """Return which API a request is for: by its path, and where one address serves several tables, by what it asks."""
+    name = request.path.split("/", 2)[1]
+    if name == "tushare":
+        table = request.params.get("api_name", "")
+        return f"tushare_{table if table in TABLES else 'daily'}"
+    if name == "binance":
+        return "binance_funding" if request.path == FUNDING.path else "binance_klines"
+    return name

@@ -103,12 +103,20 @@ def _check_position(subject: Subject, kind: str) -> Iterator[Finding]:
         )
     size = subject.get("pagination.size")
     literal = any(text.text == str(size) for text in subject.texts())
-    if size is not None and kind in PAGE_NAMES and kind != "NONE" and not literal and not _uses_page(subject, "size"):
+    # by what came and until the count is reached, a walk may leave the size to the vendor
+    by_count = subject.get("pagination.advance_by") == "received" and _ends_by_count(subject)
+    left = kind == "OFFSET" and by_count
+    if size is not None and kind != "NONE" and not left and not literal and not _uses_page(subject, "size"):
         yield warning(
             "size-unused",
             subject.where("pagination.size"),
             "no template sends page.size: a vendor that pages by another size ends the walk early",
         )
+
+
+def _ends_by_count(subject: Subject) -> bool:
+    rules = subject.get("pagination.stop") or []
+    return "total_reached" in rules and "short_page" not in rules
 
 
 def _check_stop(subject: Subject, kind: str) -> Iterator[Finding]:

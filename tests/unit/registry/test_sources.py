@@ -17,7 +17,10 @@ def _compiled(environment: dict[str, str] | None = None, opened: tuple[str, ...]
 
 def test_every_shipped_source_compiles_without_a_warning() -> None:
     compiled = _compiled()
-    assert sorted(compiled) == ["crossref.works", "github.issues", "pubmed.search"]
+    assert sorted(compiled) == [
+        "biorxiv.biorxiv", "biorxiv.medrxiv", "crossref.works", "europepmc.articles", "github.issues", "openalex.works",
+        "pubmed.search", "semanticscholar.papers", "shopify.orders",
+    ]  # fmt: skip
     assert all(endpoint.warnings == [] for endpoint in compiled.values())
 
 
@@ -44,7 +47,29 @@ def test_github_walks_the_link_header_without_a_window() -> None:
     assert compiled.degradations == ["noCount", "fullWalk"]
 
 
-@pytest.mark.parametrize("name", ["CROSSREF_BASE_URL", "PUBMED_BASE_URL", "GITHUB_BASE_URL"])
+def test_europe_pmc_ends_at_an_empty_page_and_names_a_record_by_source_and_id() -> None:
+    spec = _compiled()["europepmc.articles"].snapshot
+    assert spec.pagination.stop == ("empty_page", "no_next")
+    assert [part.column for part in spec.mapping.identity] == ["source", "epmc_id"]
+
+
+def test_biorxiv_advances_by_what_came_whatever_the_page_is() -> None:
+    compiled = _compiled()
+    for server in ("biorxiv", "medrxiv"):
+        pages = compiled[f"biorxiv.{server}"].snapshot.pagination
+        assert (pages.advance_by, pages.stop) == ("received", ("total_reached", "empty_page"))
+
+
+def test_openalex_writes_window_ends_to_the_microsecond() -> None:
+    window = _compiled()["openalex.works"].snapshot.window
+    assert (window.ends, window.precision, window.format) == ("inclusive", "us", "%Y-%m-%dT%H:%M:%S.%f")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [f"{source}_BASE_URL" for source in ("BIORXIV", "CROSSREF", "EUROPEPMC", "GITHUB", "OPENALEX", "PUBMED")]
+    + ["SEMANTICSCHOLAR_BASE_URL", "SHOPIFY_BASE_URL"],
+)
 def test_each_can_be_pointed_at_a_simulator(name: str) -> None:
     compiled = _compiled({name: "http://127.0.0.1:8099/x"}, opened=("http://127.0.0.1:*",))
     assert "http://127.0.0.1:8099/x" in {endpoint.snapshot.http.base_url for endpoint in compiled.values()}

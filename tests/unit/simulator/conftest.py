@@ -13,8 +13,9 @@ import pytest
 from simulator.server import Simulator
 
 SIZES = {"crossref": 260, "pubmed": 120, "github": 95, "plain": 130} | dict.fromkeys(
-    ("europepmc", "oai", "biorxiv", "stripe", "shopify"), 130
+    ("europepmc", "oai", "biorxiv", "stripe", "shopify", "tushare_daily", "binance_klines", "binance_funding"), 130
 )
+SIZES |= {"tushare_stock_basic": 20, "tushare_adj_factor": 130, "tushare_daily_basic": 130}
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ SMALL = [
     "6",
     "--shopify",
     "7",
+    *("--tushare_stock_basic", "1", "--tushare_daily", "2", "--tushare_adj_factor", "3", "--tushare_daily_basic", "4"),
+    *("--binance_klines", "5", "--binance_funding", "6"),
 ]
 
 
@@ -55,10 +57,9 @@ def test_the_simulator_serves_until_it_is_told_to_stop(number: signal.Signals) -
         output, errors = process.communicate(timeout=5)
         connection.close()
     assert (process.returncode, output, errors) == (0, "", "")
-    assert (
-        "crossref 5, pubmed 6, github 7, plain 8, europepmc 3, oai 4, biorxiv 5, stripe 6, shopify 7 records (seed 7)"
-        in line
-    )
+    assert "crossref 5, pubmed 6, github 7, plain 8, europepmc 3, oai 4, biorxiv 5, stripe 6, shopify 7, " in line
+    assert "tushare_daily 2, tushare_adj_factor 3, " in line
+    assert "binance_klines 5, binance_funding 6 records (seed 7)" in line
 
 
 def test_bench_serves_until_it_is_told_to_stop() -> None:

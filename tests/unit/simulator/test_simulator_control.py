@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from simulator.server import Simulator
+from simulator.world import APIS
 
 
 def test_health_says_what_is_served(client: Any) -> None:
@@ -13,8 +14,8 @@ def test_health_says_what_is_served(client: Any) -> None:
         "status": "ok",
         "seed": 7,
         "span": ["2024-01-01T00:00:00Z", "2024-03-01T00:00:00Z"],
-        "records": {"crossref": 260, "pubmed": 120, "github": 95, "plain": 130}
-        | dict.fromkeys(("europepmc", "oai", "biorxiv", "stripe", "shopify"), 130),
+        "records": {"crossref": 260, "pubmed": 120, "github": 95, "tushare_stock_basic": 20}
+        | dict.fromkeys(set(APIS) - {"crossref", "pubmed", "github", "tushare_stock_basic"}, 130),
         "github_repos": ["acme/widgets"],
     }
 

@@ -21,6 +21,8 @@ def test_arrivals_are_counted_per_api_with_their_times(sim: Simulator, client: A
     assert {api: told["count"] for api, told in summary.items()} == {
         "crossref": 1, "pubmed": 0, "github": 0, "plain": 3, "none": 1,
         "europepmc": 0, "oai": 0, "biorxiv": 0, "stripe": 0, "shopify": 0,
+        "tushare_stock_basic": 0, "tushare_daily": 0, "tushare_adj_factor": 0, "tushare_daily_basic": 0,
+        "binance_klines": 0, "binance_funding": 0,
     }  # fmt: skip
     plain = client.get("/_sim/requests", api="plain").json
     assert plain["statuses"] == {"200": 3}
