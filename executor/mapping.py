@@ -4,18 +4,20 @@ Invariant: items = records + duplicates + filtered + rejects. One bad record nev
 """
 
 from collections.abc import Callable, Sequence
+from collections.abc import Mapping as Values
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from executor.request import NO_PARTITION
 from executor.shapes import Shape
 from executor.values import Convert, check_jsonb, column_converter, moment_reader, to_text
 from ingest.errors import RecordRejected
 from ingest.spec.canonical import hash_of_json
 from ingest.spec.paths import parse_path
-from ingest.spec.snapshot import Column, IdPart, Snapshot
+from ingest.spec.snapshot import Column, IdPart, Mapping, Snapshot
 from ingest.store.pages import Reject
 from ingest.store.rows import Key, Record
 
@@ -39,12 +41,13 @@ class RecordMapper:
 
     def __init__(self, snapshot: Snapshot) -> None:
         mapping = snapshot.mapping
-        paths = {f"id{n}": parse_path(part.path) for n, part in enumerate(mapping.identity)}
+        paths = {f"id{n}": parse_path(part.path) for n, part in enumerate(mapping.identity) if not part.partition}
         if mapping.updated_at is not None:
             paths["updated_at"] = parse_path(mapping.updated_at.path)
-        paths |= {f"c{n}": parse_path(column.path) for n, column in enumerate(mapping.columns)}
+        paths |= {f"c{n}": parse_path(column.path) for n, column in enumerate(mapping.columns) if not column.partition}
         names = list(paths)
         self._read = Shape(paths).rows(names)
+        self._bound = _bound_places(mapping)
         self._key = _key_reader(mapping.identity)
         self._width = len(mapping.identity)
         self._moment = None if mapping.updated_at is None else moment_reader(mapping.updated_at)
@@ -56,7 +59,13 @@ class RecordMapper:
         window = snapshot.window
         self._trim = window.filter == "server" and window.ends == "inclusive" and window.bound == "instant"
 
-    def map_items(self, items: Sequence[msgspec.Raw], *, until: datetime | None) -> Mapped:
+    def map_items(
+        self,
+        items: Sequence[msgspec.Raw],
+        *,
+        until: datetime | None,
+        partition: Values[str, str] = NO_PARTITION,
+    ) -> Mapped:
         """Map every item; fold records that share a key into the newest (ON CONFLICT cannot touch a row twice)."""
         records: dict[Key, Record] = {}
         rejects: list[Reject] = []
@@ -65,7 +74,7 @@ class RecordMapper:
         map_one, trim = self._map, until if self._trim else None
         for number, raw in enumerate(items):
             try:
-                record = map_one(raw)
+                record = map_one(raw, partition)
             except RecordRejected as error:
                 rejects.append(_reject(number, raw, error))
                 continue
@@ -86,9 +95,11 @@ class RecordMapper:
             records[record.key] = record
         return Mapped(list(records.values()), rejects, duplicate, filtered, newest)
 
-    def _map(self, raw: msgspec.Raw) -> Record:
+    def _map(self, raw: msgspec.Raw, partition: Values[str, str]) -> Record:
         try:
             values = self._read(raw)
+            if self._bound:
+                values = _bind(values, self._bound, partition)
             payload = bytes(raw) if self._keep_payload else None
             if payload is not None and not payload.isascii():
                 payload.decode()  # only to know that it is UTF-8: what is stored is the source's own bytes
@@ -115,6 +126,21 @@ class RecordMapper:
             found = values[self._columns_at :]
             columns = tuple([read(value) for read, value in zip(self._columns, found, strict=True)])
         return Record(key, moment, content, columns, payload)
+
+
+def _bound_places(mapping: Mapping) -> list[tuple[int, str]]:
+    """Return where in a record's values its partition's go: position and dimension, in order."""
+    columns_at = len(mapping.identity) + (mapping.updated_at is not None)
+    parts = [(n, part.partition) for n, part in enumerate(mapping.identity)]
+    parts += [(columns_at + n, column.partition) for n, column in enumerate(mapping.columns)]
+    return [(place, dimension) for place, dimension in parts if dimension]
+
+
+def _bind(values: tuple[Any, ...], bound: list[tuple[int, str]], partition: Values[str, str]) -> tuple[Any, ...]:
+    whole = list(values)
+    for place, dimension in bound:
+        whole.insert(place, partition.get(dimension))
+    return tuple(whole)
 
 
 def _key_converter(part: IdPart) -> Convert:

@@ -160,7 +160,7 @@ class Walk:
             self._held.progress()
             decoded = program.decoder.decode(answer)
             step = next_step(pagination, state, decoded.seen)
-            mapped = program.mapper.map_items(decoded.items, until=self._until)
+            mapped = program.mapper.map_items(decoded.items, until=self._until, partition=self._partition)
         except IngestError as error:
             raise PageFailed(error, self._evidence(state, request, error, tally)) from error
         # the answer's hash is taken here, while the page before is being written

@@ -18,6 +18,8 @@ from ingest.spec.snapshot import Snapshot
 from ingest.spec.windows import horizon
 from ingest.states import FireResult, Operation, PlanStatus, SlicePurpose, Trigger
 from ingest.store import lanes, plans, schedules, series, specs
+from planner.fanout import FanOut
+from planner.partitions import check_parents
 from planner.slicing import cut, make_slice, priority_of
 
 _log = get_log("planner")
@@ -46,6 +48,7 @@ def plan_fire(conn: Connection, fire: schedules.Fire, compile_endpoint: Compile)
         return _skip(conn, fire, f"the fire of {running[0].isoformat()} still has {running[1]} unfinished tasks")
     try:
         compiled = compile_endpoint(conn, fire.provenance_code, fire.endpoint_name)
+        check_parents(conn, compiled.snapshot)
     except SpecInvalid as error:
         # A4: the plan stops, the field and the fix are named, no ing_plan is written
         schedules.finish_fire(conn, fire, result=FireResult.FAILED, remarks={"errors": error.problems})
@@ -63,19 +66,16 @@ def _plan(conn: Connection, fire: schedules.Fire, compiled: Compiled) -> FireRes
     snapshot = compiled.snapshot
     fingerprint = specs.save_spec(conn, snapshot)
     until = horizon(snapshot.window, fire.now)
+    if snapshot.partition.dimensions:
+        return _plan_partitions(conn, fire, compiled, until)
     which = series.ensure_series(
         conn,
         source=snapshot.provenance_code,
         endpoint=snapshot.endpoint_name,
         selection=selection_hash(snapshot),
-        # without a time filter there is no first day to ask for: the series begins before everything
-        anchor=snapshot.window.start or datetime.fromisoformat("1970-01-01T00:00:00+00:00"),
+        anchor=_anchor(snapshot),
     )
-    remarks: dict[str, object] = {
-        "window": {"to": format_instant(until), "safetyLag": snapshot.window.safety_lag_s},
-        "degradation": list(compiled.degradations),
-        "revision": snapshot.revision,
-    }
+    remarks = _remarks(compiled, until)
     gaps = _wanted(conn, snapshot, which, wanted_from=which.anchor, until=until)
     if not gaps:
         reason = {"nothing": f"{snapshot.name} is covered up to {format_instant(until)} or already in flight"}
@@ -100,6 +100,47 @@ def _plan(conn: Connection, fire: schedules.Fire, compiled: Compiled) -> FireRes
         conn, plan_id, snapshot, which, gaps, operation=operation, instance=fire.id, trigger=fire.trigger
     )
     return _finish(conn, fire, snapshot, FireResult.PLANNED, {"plan": plan_id, "tasks": queued, "status": status})
+
+
+def _anchor(snapshot: Snapshot) -> datetime:
+    """Without a time filter there is no first day to ask for: the series begins before everything."""
+    return snapshot.window.start or datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+
+def _remarks(compiled: Compiled, until: datetime) -> dict[str, object]:
+    return {
+        "window": {"to": format_instant(until), "safetyLag": compiled.snapshot.window.safety_lag_s},
+        "degradation": list(compiled.degradations),
+        "revision": compiled.snapshot.revision,
+    }
+
+
+def _plan_partitions(conn: Connection, fire: schedules.Fire, compiled: Compiled, until: datetime) -> FireResult:
+    snapshot = compiled.snapshot
+    remarks = _remarks(compiled, until)
+    new_plan = plans.NewPlan(
+        schedule_instance_id=fire.id,
+        provenance_code=snapshot.provenance_code,
+        endpoint_name=snapshot.endpoint_name,
+        operation_code=fire.operation_code,
+        window_from=_anchor(snapshot),
+        window_to=until,
+        plan_strategy="TIME" if snapshot.window.filter == "server" else "WALK",
+        expr_proto_hash=snapshot.expr_proto_hash,
+        spec_fingerprint=snapshot.spec_fingerprint,
+        record_remarks=remarks,
+    )
+    fan = FanOut(
+        conn, snapshot, Operation(fire.operation_code), fire.id, fire.trigger, _anchor(snapshot),
+        wanted=lambda which, start: _wanted(conn, snapshot, which, wanted_from=start, until=until),
+        make_plan=lambda: plans.create_plan(conn, new_plan),
+    )  # fmt: skip
+    status = fan.run()
+    if status is None:
+        reason = {"nothing": f"every partition of {snapshot.name} is covered or already in flight"}
+        return _finish(conn, fire, snapshot, FireResult.NOTHING, remarks | reason)
+    planned: dict[str, object] = {"plan": fan.plan_id, "tasks": fan.queued, "status": status}
+    return _finish(conn, fire, snapshot, FireResult.PLANNED, planned)
 
 
 def _wanted(
@@ -182,6 +223,8 @@ def slice_plan(
 def continue_plan(conn: Connection, plan: plans.OpenPlan) -> int:
     """Go on slicing a PARTIAL plan with the snapshot it began with: a later registry change does not touch it (A6)."""
     snapshot = specs.get_spec(conn, plan.spec_fingerprint)
+    if snapshot.partition.dimensions:
+        return _continue_partitions(conn, plan, snapshot)
     which = series.ensure_series(
         conn,
         source=snapshot.provenance_code,
@@ -197,3 +240,18 @@ def continue_plan(conn: Connection, plan: plans.OpenPlan) -> int:
         conn, plan.id, snapshot, which, gaps, operation=operation, instance=instance, trigger=trigger
     )
     return queued
+
+
+def _continue_partitions(conn: Connection, plan: plans.OpenPlan, snapshot: Snapshot) -> int:
+    sliced_to = plan.record_remarks["slicedTo"]
+    fan = FanOut(
+        conn, snapshot, Operation(plan.operation_code), plan.schedule_instance_id, plan.trigger, plan.window_from,
+        wanted=lambda which, start: _wanted(conn, snapshot, which, wanted_from=start, until=plan.window_to),
+        make_plan=lambda: plan.id,
+        plan_id=plan.id,
+    )  # fmt: skip
+    fan.run(
+        start=plan.record_remarks["partition"],
+        sliced_to=None if sliced_to is None else datetime.fromisoformat(sliced_to),
+    )
+    return fan.queued

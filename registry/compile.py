@@ -165,6 +165,7 @@ def _draft(subject: Subject, source: Row) -> dict[str, Any]:
         inert=inert,
     )
     draft.setdefault("expr", {})["vars"] = {n: v.value for n, v in subject.merged.get("vars", {}).items()}
+    draft["partition"] = {name: value.value for name, value in subject.merged.get("partition", {}).items()}
     if subject.credential is not None:
         draft["auth"] = _auth(subject.credential)
     _add_response_and_mapping(draft, subject)

@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue, PlainValidator, WithJsonSchema, field_val
 from pydantic import model_validator as check_model
 
 from ingest.rhythm import check_cron, check_quiet
+from registry.partitions import Partition
 from registry.sections import SHORTEST_EVERY_S, Duration, Instant, Requested, Tunable, Written, show
 
 CODE_PATTERN = r"^[a-z][a-z0-9_]{0,29}$"
@@ -97,10 +98,17 @@ def _check_zone(name: str) -> None:
 class IdPart(Written):
     """One part of a record's identity."""
 
-    path: str
+    path: str | None = None
     column: str = "provider_id"
     type: str = "text"
     lower: bool = False
+    partition: str | None = Field(default=None, description="the dimension whose value it is, instead of a path")
+
+    @check_model(mode="after")
+    def _one_origin(self) -> "IdPart":
+        if (self.path is None) == (self.partition is None):
+            raise ValueError("a part of an id has either a 'path' in the record or a dimension of the 'partition'")
+        return self
 
 
 class MomentText(Written):
@@ -141,6 +149,7 @@ class Column(Written):
     format: str | None = None
     required: bool = False
     enum: list[str] | None = None
+    partition: str | None = Field(default=None, description="the dimension whose value it holds, instead of a path")
 
     @check_model(mode="before")
     @classmethod
@@ -166,6 +175,7 @@ class Endpoint(Tunable):
     form: dict[str, Template] | None = None
     inert: list[str] = Field(default_factory=list, description="parameters that cannot change which records come")
     auth: list[Auth] | None = None
+    partition: Partition | None = None
     records: Records
     columns: dict[str, Column] = Field(default_factory=dict)
     schedule: Schedule | None = None

@@ -15,6 +15,7 @@ from ingest.rhythm import DEFAULT_EVERY_S
 from registry.dictionary import Dictionary
 from registry.document import Auth, Document, Endpoint, Overrides, Schedule
 from registry.fields import FIELDS, SECTION_TABLES
+from registry.partitions import partition_row
 from registry.sections import Requested
 
 Row = dict[str, JsonValue]
@@ -149,6 +150,9 @@ def _add_endpoint(rows: Rows, document: Document, name: str, endpoint: Endpoint,
         "overrides": {"vars": dict(endpoint.vars)} if endpoint.vars else {},
         "enabled": endpoint.enabled,
     }
+    if endpoint.partition is not None:
+        tables = {f"{document.source}.{other}": each.dataset for other, each in document.endpoints.items()}
+        definition["overrides"] = definition["overrides"] | {"partition": partition_row(endpoint.partition, tables)}  # type: ignore[operator]
     if endpoint.payload is not None:
         definition["payload_type"] = _codes(dictionary, "payload_type", endpoint.payload)
     rows["reg_prov_endpoint_def"].append(definition)
@@ -217,8 +221,10 @@ def _add_fields(rows: Rows, endpoint: Endpoint, dictionary: Dictionary, *, scope
     add("ITEMS", "items", records.items, required=True)
     for part in records.id:
         kind = _codes(dictionary, "column_type", part.type)
-        lower: JsonValue = {"lower": True} if part.lower else {}
-        add("ID", part.column, part.path, data_type=kind, required=True, transform=lower)
+        more: dict[str, JsonValue] = {"lower": True} if part.lower else {}
+        if part.partition is not None:
+            more["partition"] = part.partition
+        add("ID", part.column, part.path or "", data_type=kind, required=True, transform=more)
     if records.updated_at is not None:
         moment = records.updated_at
         zone: JsonValue = {"zone": moment.zone} if moment.zone else {}
@@ -229,8 +235,10 @@ def _add_fields(rows: Rows, endpoint: Endpoint, dictionary: Dictionary, *, scope
         add("TOTAL", "total", records.total)
     for name, column in endpoint.columns.items():
         kind = _codes(dictionary, "column_type", column.type)
-        enum: JsonValue = {"enum": list(column.enum)} if column.enum else {}
-        path = column.path if column.path is not None else f"$.{name}"
+        enum: dict[str, JsonValue] = {"enum": list(column.enum)} if column.enum else {}
+        if column.partition is not None:
+            enum["partition"] = column.partition
+        path = column.path if column.path is not None else "" if column.partition is not None else f"$.{name}"
         add("COLUMN", name, path, data_type=kind, format=column.format, required=column.required, transform=enum)
 
 

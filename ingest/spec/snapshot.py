@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from ingest.spec.canonical import hash_of
+from ingest.spec.dimensions import Partition
 from ingest.spec.templates import used_vars
 
 # Headers that say who is asking; a new contact address changes neither which records come nor what is in them.
@@ -148,6 +149,7 @@ class IdPart(_Frozen):
     path: str
     type: str = "text"
     lower: bool = False
+    partition: str = ""  # the dimension whose value it is, where records do not repeat their partition's key
 
 
 class Moment(_Frozen):
@@ -167,6 +169,7 @@ class Column(_Frozen):
     format: str | None = None
     required: bool = False
     enum: tuple[str, ...] = ()
+    partition: str = ""  # the dimension whose value it holds; then there is no path
 
 
 class Response(_Frozen):
@@ -221,6 +224,7 @@ class Snapshot(_Frozen):
     auth: Auth = Auth()
     pagination: Pagination = Pagination()
     window: Window = Window()
+    partition: Partition = Partition()
     retry: Retry = Retry()
     rate: Rate = Rate()
     response: Response

@@ -13,7 +13,7 @@ from ingest.db import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One endpoint under one selection (and, later, one partition)."""
+    """One endpoint under one selection and one partition."""
 
     id: int
     provenance_code: str
@@ -144,6 +144,16 @@ def copy_coverage(
     conn.execute(_COPY_EVENTS, {"target": target.id, "source": from_series_id})
     conn.execute(_COPY, {"target": target.id, "source": from_series_id})
     return target.id
+
+
+_COVERED_PAST = text("SELECT upper(covered) > :moment FROM ing_coverage WHERE series_id = :series")
+
+
+def is_covered_past(conn: Connection, series_id: int, moment: datetime | None) -> bool:
+    """Say whether the series was finished up to a time after the moment: what changed then has been read since."""
+    if moment is None:
+        return False
+    return bool(conn.execute(_COVERED_PAST, {"series": series_id, "moment": moment}).scalar_one_or_none())
 
 
 _OPEN_WALK = text("SELECT EXISTS (SELECT FROM ing_plan_slice WHERE series_id = :series AND open AND purpose = 'WALK')")

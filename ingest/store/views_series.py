@@ -47,6 +47,7 @@ _CURRENT = """
     (SELECT o.selection_hash FROM ing_plan n
        JOIN ing_plan_slice c ON c.plan_id = n.id JOIN ing_series o ON o.id = c.series_id
       WHERE n.provenance_code = r.provenance_code AND n.endpoint_name = r.endpoint_name
+        AND o.partition_key = r.partition_key
         AND n.operation_code = 'HARVEST' ORDER BY n.created_at DESC, n.id DESC LIMIT 1)
 """
 

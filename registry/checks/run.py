@@ -7,6 +7,7 @@ from registry.checks.limits import check_limits
 from registry.checks.lints import check_lints
 from registry.checks.names import check_codes, check_names
 from registry.checks.pagination import check_pagination
+from registry.checks.partitions import check_partition
 from registry.checks.records import check_paths, check_records
 from registry.checks.request import check_origin, check_request
 from registry.checks.secrets import check_secrets
@@ -25,6 +26,7 @@ CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     check_credential,
     check_pagination,
     check_window,
+    check_partition,
     check_records,
     check_paths,
     check_limits,

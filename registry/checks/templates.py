@@ -7,6 +7,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from ingest.spec.templates import FILTERS, FUNCTIONS, check_template
 from registry.checks.pagination import PAGE_NAMES
+from registry.checks.partitions import dimensions_of
 from registry.checks.subject import Subject, error
 from registry.problems import Finding, suggest
 
@@ -22,6 +23,9 @@ def check_templates(subject: Subject) -> Iterator[Finding]:
         "window": ("from", "to"),
         "page": PAGE_NAMES.get(kind, ("number", "size", "offset", "token")),
     }
+    dimensions = [str(each["name"]) for each in dimensions_of(subject)]
+    if dimensions:
+        names["partition"] = tuple(dimensions)
     allowed = subject.get("functions") or []
     for text in subject.texts():
         problems = check_template(text.text, names=names)

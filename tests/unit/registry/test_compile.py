@@ -113,7 +113,7 @@ def test_short_forms_of_columns() -> None:
 
 def test_short_forms_of_identity() -> None:
     assert [part.model_dump() for part in compiled_of().snapshot.mapping.identity] == [
-        {"column": "provider_id", "path": "$.id", "type": "text", "lower": False}
+        {"column": "provider_id", "path": "$.id", "type": "text", "lower": False, "partition": ""}
     ]
     composite = "id: [{column: series_id, path: $.s}, {column: open_time, path: $.t, type: timestamp}]"
     parts = compiled_of(("id: $.id", composite)).snapshot.mapping.identity
