@@ -9,6 +9,7 @@ from registry.checks.names import check_codes, check_names
 from registry.checks.pagination import check_pagination
 from registry.checks.records import check_paths, check_records
 from registry.checks.request import check_origin, check_request
+from registry.checks.responses import check_responses
 from registry.checks.secrets import check_secrets
 from registry.checks.subject import Subject
 from registry.checks.templates import check_templates
@@ -27,6 +28,7 @@ CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     check_window,
     check_records,
     check_paths,
+    check_responses,
     check_limits,
     check_lints,
 )
