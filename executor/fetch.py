@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC
-from typing import Any, assert_never
+from typing import Any
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
@@ -24,7 +24,7 @@ from executor.request import Request
 from executor.rules import Rules, Verdict
 from executor.secrets import REDACTOR
 from executor.transport import Answer, Transport
-from ingest.errors import Closed, CredentialRefused, Deferred, LeaseLost, Refused, Retryable, Throttled
+from ingest.errors import CredentialRefused, Deferred, LeaseLost, Refused, Retryable, Throttled
 from ingest.logs import get_log
 from ingest.spec.snapshot import Retry, Snapshot
 
@@ -146,30 +146,15 @@ class Fetcher:
         return answer
 
     def _obey(self, verdict: Verdict, answer: Answer, tally: Tally, permit: Permit, wait: float | None) -> None:
-        """Do what the rule says: raise, or let the answer pass for the walk to read or to end with."""
-        text, status = f"HTTP {answer.status}: {verdict}", answer.status
-        excerpt = None if verdict.then in ("ok", "empty", "end") else REDACTOR.sample(answer.body)
-        match verdict.then:
-            case "ok" | "empty" | "end":
-                return
-            case "throttle":
-                wait = verdict.wait_s if wait is None else wait
-                tally.throttles += 1
-                self._gate.report_throttle(self._key, self._policy, permit, wait)
-                raise Retryable(text, status=status, excerpt=excerpt, wait_seconds=wait)
-            case "retry":
-                if wait is not None:  # a Retry-After is obeyed on whatever is asked again (C5)
-                    tally.throttles += 1
-                    self._gate.report_throttle(self._key, self._policy, permit, wait)
-                raise Retryable(text, status=status, excerpt=excerpt, wait_seconds=wait)
-            case "refuse":
-                raise Refused(text, status=status, excerpt=excerpt)
-            case "fatal":
-                raise Closed(text, status=status, excerpt=excerpt)
-            case "refresh":
-                raise CredentialRefused(text, status=status, excerpt=excerpt)
-            case _:
-                assert_never(verdict.then)
+        """Tell the gate what the rule says, then raise it, or let the answer pass for the walk to read or end with."""
+        if verdict.then == "throttle" and wait is None:
+            wait = verdict.wait_s
+        # a Retry-After is obeyed on whatever is asked again (C5)
+        if verdict.then == "throttle" or (verdict.then == "retry" and wait is not None):
+            tally.throttles += 1
+            self._gate.report_throttle(self._key, self._policy, permit, wait)
+        if not verdict.passes:
+            verdict.raise_for(answer, REDACTOR.sample(answer.body))
 
 
 def judge(answer: Answer, retry: Retry, wait: float | None) -> None:

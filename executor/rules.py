@@ -15,6 +15,7 @@ import msgspec
 from executor.paging import Step
 from executor.shapes import Shape
 from executor.transport import Answer
+from ingest.errors import Closed, CredentialRefused, Refused, Retryable
 from ingest.spec.paths import parse_path
 from ingest.spec.patterns import compile_pattern, matches
 from ingest.spec.rules import BodyTest, Rule
@@ -41,6 +42,19 @@ class Verdict:
     def ends_walk(self) -> bool:
         """Whether the answer is not read and the walk is over with it."""
         return self.then in ("empty", "end")
+
+    @property
+    def passes(self) -> bool:
+        """Whether the answer reaches the walk, to be read or to end with."""
+        return self.then in ("ok", "empty", "end")
+
+    def raise_for(self, answer: Answer, excerpt: str) -> None:
+        """Raise what the rule says of an answer that does not pass."""
+        if self.passes:
+            return
+        text = f"HTTP {answer.status}: {self}"
+        errors = {"refuse": Refused, "fatal": Closed, "refresh": CredentialRefused}
+        raise errors.get(self.then, Retryable)(text, status=answer.status, excerpt=excerpt)
 
     def step(self) -> Step:
         """Return the end of the walk; only a declared one may cover the window (DESIGN rule 7)."""

@@ -186,7 +186,7 @@ class Transport:
             timeout = httpx.Timeout(read_s, connect=connect_s)
             prepared = self._client.build_request(
                 request.method,
-                _target(request),
+                target_of(request),
                 headers=list(request.headers),
                 content=request.body,
                 timeout=timeout,
@@ -219,7 +219,8 @@ class Transport:
         )
 
 
-def _target(request: Request) -> str:
+def target_of(request: Request) -> str:
+    """Return the URL with its query, as it is sent."""
     if not request.query:
         return request.url
     return f"{request.url}{'&' if '?' in request.url else '?'}{urlencode(request.query)}"
