@@ -9,18 +9,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from executor.decode import Decoded, JsonDecoder
-from executor.fetch import Fetcher, Tally
+import msgspec
+
+from executor.decode import Decoded, JsonDecoder, what_came
+from executor.fetch import Fetcher, Tally, judge
 from executor.gatekeeper import Gatekeeper
 from executor.mapping import Mapped, RecordMapper
 from executor.paging import Seen, Step, first_state, next_step, template_values
 from executor.request import NO_PARTITION, Request, RequestBuilder
 from executor.transport import Answer, Transport
 from ingest.db import Database
-from ingest.errors import Deferred, IngestError
+from ingest.errors import Deferred, IngestError, OperatorError, SourceError
 from ingest.settings import Settings
-from ingest.spec.snapshot import Snapshot
+from ingest.spec.snapshot import Retry, Snapshot
 from ingest.spec.windows import render_window
 
 Fetch = Callable[[Request, Tally], Answer]
@@ -97,5 +100,27 @@ def live_fetch(
 
     try:
         yield fetch
+    finally:
+        transport.close()
+
+
+def ask_once(url: str, settings: Settings) -> tuple[Any, dict[str, str]]:
+    """Ask a URL a person typed, once, under the address rules; return its JSON and its Link header by relation."""
+    transport = Transport(open_origins=settings.open_origins, connections=1)
+    deadline = time.monotonic() + _LONGEST_WAIT_S
+    try:
+        answer = transport.send(
+            Request("GET", url, (), (("Accept", "application/json"),)),
+            connect_s=10.0,
+            read_s=30.0,
+            remaining=lambda: deadline - time.monotonic(),
+            max_body_bytes=64 << 20,
+        )
+        judge(answer, Retry(), None)
+        return msgspec.json.decode(answer.body), answer.links
+    except msgspec.DecodeError as error:
+        raise OperatorError(f"not JSON: {what_came(answer)}") from error
+    except SourceError as error:
+        raise OperatorError(f"{url.partition('?')[0]}: {error}") from error
     finally:
         transport.close()

@@ -29,6 +29,7 @@ NOUNS = {
     "doctor": "Check the installation and say what mends it.",
     "db": "The database: start, stop, status, migrate, psql.",
     "registry": "Source files: validate, diff, apply, show, history, rollback.",
+    "new": "Write the file of a new source, from a template or a live answer.",
     "try": "A few pages of a stream, shown and not stored.",
     "test": "A source file on recorded answers.",
     "status": "How every stream is and what it does now.",

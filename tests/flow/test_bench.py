@@ -145,3 +145,18 @@ def test_a_source_without_fixtures_is_told_how_to_record_some(project: Project) 
 
 def test_an_unknown_stream_is_told_what_was_meant(project: Project) -> None:
     assert "did you mean 'shop'" in project.run("try", "shob.items", code=4)
+
+
+def test_new_from_a_live_url_proposes_a_file_that_try_walks(project: Project, simulator: Simulator) -> None:
+    shown = project.run("new", "market", "--from-url", f"{simulator.url}/plain/items?page=1&size=100")
+    assert "market.yaml" in shown
+    tried = project.json("try", "market.items", "--pages", "9")
+    assert [page["items"] for page in tried["pages"]] == [100, 100, 50]
+    assert {check["verdict"] for check in tried["checks"]} == {"ok"}
+    assert "is there already" in project.run("new", "market", code=1)
+
+
+def test_new_asks_no_address_that_is_closed(project: Project, simulator: Simulator) -> None:
+    shown = project.run("new", "market", "--from-url", f"{simulator.url}/plain/items", code=1, INGEST_OPEN_ORIGINS="[]")
+    assert "INGEST_OPEN_ORIGINS" in shown
+    assert not (project.folder / "sources" / "market.yaml").exists()
