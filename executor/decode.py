@@ -61,7 +61,7 @@ class JsonDecoder:
         except msgspec.ValidationError as error:
             raise _unreadable(answer, f"a value no JSON reader takes: {error}") from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _unreadable(answer, f"not JSON: {error}") from error
+            raise _unreadable(answer, f"not JSON: {error}; {what_came(answer)}") from error
         items = found["items"]
         if not isinstance(items, list):
             kind = "nothing" if items is None else type(items).__name__
@@ -113,6 +113,21 @@ class JsonDecoder:
 
 def _unreadable(answer: Answer, what: str) -> Unreadable:
     return Unreadable(what, status=answer.status, excerpt=REDACTOR.sample(answer.body))
+
+
+def what_came(answer: Answer) -> str:
+    """Say what an unreadable answer is, as far as its beginning tells: most are a login page or half a body."""
+    kind = answer.headers.get("content-type", "no Content-Type").partition(";")[0].strip().lower()
+    beginning = answer.body.removeprefix(_BOM).lstrip()[:512].lower()
+    if not beginning:
+        return f"an empty body came ({kind})"
+    if beginning.startswith((b"<!doctype html", b"<html")) or kind == "text/html":
+        return f"an HTML page came ({kind}): a login, an error or a maintenance page?"
+    if beginning.startswith(b"<"):
+        return f"XML came ({kind})"
+    if beginning.startswith((b"{", b"[")):
+        return f"a broken or cut JSON text of {len(answer.body)} bytes came ({kind})"
+    return f"text came ({kind}): {REDACTOR.sample(answer.body)[:80]!r}"
 
 
 def _flag(value: Any) -> bool | None:

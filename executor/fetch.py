@@ -1,7 +1,8 @@
 """Fetching: one page's request through the gate, sent, judged, and retried while that makes sense (B12, C1, E6).
 
 Every attempt passes the gate. Short waits happen here; a wait longer than a few seconds becomes `Deferred`, which
-gives the task back. Statuses are judged in one place, `judge`.
+gives the task back. What an answer means is said by the first response rule that fits (`executor.rules`), else by its
+status, in one place: `judge`.
 """
 
 import email.utils
@@ -18,11 +19,12 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 
 from executor.auth import authenticate
 from executor.backoff import delay_after
-from executor.gatekeeper import Gatekeeper, rate_key, rate_policy
+from executor.gatekeeper import Gatekeeper, Permit, rate_key, rate_policy
 from executor.request import Request
+from executor.rules import Rules, Verdict
 from executor.secrets import REDACTOR
 from executor.transport import Answer, Transport
-from ingest.errors import CredentialRefused, Deferred, LeaseLost, Refused, Retryable
+from ingest.errors import CredentialRefused, Deferred, LeaseLost, Refused, Retryable, Throttled
 from ingest.logs import get_log
 from ingest.spec.snapshot import Retry, Snapshot
 
@@ -40,15 +42,21 @@ class Tally:
     waited_s: float = 0.0
     latency_s: float = 0.0
     statuses: list[int] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)  # of every attempt a response rule fitted
+    verdict: Verdict | None = None  # of the answer itself
 
     def stats(self) -> dict[str, Any]:
         """Return the ledger's names for it (S2 §14.3.2)."""
-        return {
+        counts = {
             "latencyMs": round(self.latency_s * 1000),
             "waitMs": round(self.waited_s * 1000),
             "retryCount": max(0, self.attempts - 1),
             "429Count": self.throttles,
         }
+        if self.verdicts:
+            ignored = sum(verdict.then == "empty" for verdict in self.verdicts)
+            return counts | {"ignored": ignored, "rules": [str(verdict) for verdict in self.verdicts]}
+        return counts
 
 
 class Fetcher:
@@ -63,6 +71,7 @@ class Fetcher:
         self._wait = wait
         self._key = rate_key(snapshot)
         self._policy = rate_policy(snapshot.rate)
+        self._rules = Rules(snapshot.response.rules)
 
     @property
     def rate_digest(self) -> dict[str, Any]:
@@ -80,7 +89,14 @@ class Fetcher:
             before_sleep=lambda state: self._warn(state, request),
             reraise=True,
         )
-        return retrying(self._attempt, request, tally, lease_remaining)
+        try:
+            return retrying(self._attempt, request, tally, lease_remaining)
+        except Deferred as deferred:
+            if tally.throttles and deferred.wait_seconds:
+                raise Throttled(
+                    f"throttled by the source: {deferred}", wait_seconds=deferred.wait_seconds
+                ) from deferred
+            raise
 
     def _sleep(self, seconds: float) -> None:
         if self._wait(seconds):
@@ -111,17 +127,34 @@ class Fetcher:
                 read_s=http.read_timeout_s,
                 remaining=lambda: min(deadline - time.monotonic(), lease_remaining()),
                 max_body_bytes=self._snapshot.response.max_body_bytes,
+                whole_errors=self._rules.reads_errors,
             )
         finally:
             tally.latency_s += time.monotonic() - started
         tally.statuses.append(answer.status)
+        tally.verdict = verdict = self._rules.find(answer) if self._rules else None
         wait = retry_after_seconds(answer.headers)
+        if verdict is not None:
+            tally.verdicts.append(verdict)
+            self._obey(verdict, answer, tally, permit, wait)
+            return answer
         # a Retry-After is obeyed on whatever is asked again, and by every process (C5)
         if answer.status == 429 or (answer.status in retry.statuses and wait is not None):
             tally.throttles += 1
             self._gate.report_throttle(self._key, self._policy, permit, wait)
         judge(answer, retry, wait)
         return answer
+
+    def _obey(self, verdict: Verdict, answer: Answer, tally: Tally, permit: Permit, wait: float | None) -> None:
+        """Tell the gate what the rule says, then raise it, or let the answer pass for the walk to read or end with."""
+        if verdict.then == "throttle" and wait is None:
+            wait = verdict.wait_s
+        # a Retry-After is obeyed on whatever is asked again (C5)
+        if verdict.then == "throttle" or (verdict.then == "retry" and wait is not None):
+            tally.throttles += 1
+            self._gate.report_throttle(self._key, self._policy, permit, wait)
+        if not verdict.passes:
+            verdict.raise_for(answer, REDACTOR.sample(answer.body))
 
 
 def judge(answer: Answer, retry: Retry, wait: float | None) -> None:

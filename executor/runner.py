@@ -158,8 +158,11 @@ class Walk:
             sent = request.with_headers(("X-Ingest-Correlation-Id", correlation))
             answer = program.fetcher.fetch(sent, tally, lease_remaining=self._held.remaining)
             self._held.progress()
-            decoded = program.decoder.decode(answer)
-            step = next_step(pagination, state, decoded.seen)
+            if tally.verdict is not None and tally.verdict.ends_walk:
+                decoded, step = Decoded([], Seen(items=0)), tally.verdict.step()
+            else:
+                decoded = program.decoder.decode(answer)
+                step = next_step(pagination, state, decoded.seen)
             mapped = program.mapper.map_items(decoded.items, until=self._until, partition=self._partition)
         except IngestError as error:
             raise PageFailed(error, self._evidence(state, request, error, tally)) from error

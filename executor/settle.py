@@ -8,17 +8,19 @@ from executor.runner import Ended, PageFailed, Stopped, lineage
 from executor.secrets import REDACTOR
 from ingest.daemon import first_line
 from ingest.db import Database, is_connection_lost
-from ingest.errors import BrokenInvariant, Deferred, LeaseLost
+from ingest.errors import BrokenInvariant, Deferred, LeaseLost, Refused, Throttled
 from ingest.logs import get_log
 from ingest.states import TaskStatus
 from ingest.store.failures import FailedPage, fail_task
 from ingest.store.lanes import block_lane
 from ingest.store.ledger import Position
-from ingest.store.runs import Run, give_back
+from ingest.store.runs import Run, count_throttled, give_back
 
 _log = get_log("executor")
 _DATABASE_PAUSE = timedelta(seconds=1)
 _SHORTEST_WAIT = timedelta(milliseconds=100)
+# give-backs in a row without a page; at an hour each, half a day of a daily quota
+_MOST_THROTTLED = 12
 _NO_EVIDENCE = FailedPage(position=Position(), request={"hash": ""}, response={}, stats={"itemsCount": 0})
 
 
@@ -49,6 +51,11 @@ def _settle(database: Database, held: Held, run: Run | None, error: Exception, *
     match cause:
         case LeaseLost():
             raise cause
+        case Throttled() if run is not None and _is_throttled_for_ever(database, held):
+            text = f"{cause}; {_MOST_THROTTLED} times in a row without a page"
+            failed = Refused(text)
+            evidence = error.evidence if isinstance(error, PageFailed) else _NO_EVIDENCE
+            _fail(database, held, run, PageFailed(failed, evidence), failed, pages)
         case Deferred():
             _defer(database, held, run, cause)
         case _ if run is not None and is_connection_lost(cause):
@@ -61,6 +68,12 @@ def _settle(database: Database, held: Held, run: Run | None, error: Exception, *
             _log.error("run not started", **lineage(held, None), error=REDACTOR.clean(first_line(cause)))
         case _:
             _fail(database, held, run, error, cause, pages)
+
+
+def _is_throttled_for_ever(database: Database, held: Held) -> bool:
+    """A source that only ever says "later" must be seen: the task fails and its window stays a gap."""
+    with database.transaction() as conn:
+        return count_throttled(conn, held.lease) >= _MOST_THROTTLED - 1
 
 
 def _defer(database: Database, held: Held, run: Run | None, cause: Deferred) -> None:

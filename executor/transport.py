@@ -172,8 +172,12 @@ class Transport:
         read_s: float,
         remaining: Callable[[], float],
         max_body_bytes: int,
+        whole_errors: bool = False,
     ) -> Answer:
-        """Send and read the whole answer, whatever its status; raise `Retryable`, `Refused` or `Unreadable`."""
+        """Send and read the answer, whatever its status; raise `Retryable`, `Refused` or `Unreadable`.
+
+        Of an error's body only the beginning is read, unless `whole_errors`.
+        """
         if urlsplit(request.url).scheme != "https" and not self._is_open(origin_of(request.url)):
             raise Refused(f"plain HTTP to {origin_of(request.url)} is closed; open it with INGEST_OPEN_ORIGINS")
         started = time.monotonic()
@@ -182,14 +186,14 @@ class Transport:
             timeout = httpx.Timeout(read_s, connect=connect_s)
             prepared = self._client.build_request(
                 request.method,
-                _target(request),
+                target_of(request),
                 headers=list(request.headers),
                 content=request.body,
                 timeout=timeout,
             )
             response = self._client.send(prepared, stream=True)
             try:
-                body = _read(response, max_body_bytes, remaining)
+                body = _read(response, max_body_bytes, remaining, whole_errors=whole_errors)
             finally:
                 response.close()
         except _AddressClosed as error:
@@ -215,7 +219,8 @@ class Transport:
         )
 
 
-def _target(request: Request) -> str:
+def target_of(request: Request) -> str:
+    """Return the URL with its query, as it is sent."""
     if not request.query:
         return request.url
     return f"{request.url}{'&' if '?' in request.url else '?'}{urlencode(request.query)}"
@@ -231,14 +236,14 @@ def read_links(header: str) -> dict[str, str]:
     return links
 
 
-def _read(response: httpx.Response, limit: int, remaining: Callable[[], float]) -> bytes:
+def _read(response: httpx.Response, limit: int, remaining: Callable[[], float], *, whole_errors: bool) -> bytes:
     """Read the inflated body up to the limit; a body that is larger is refused, not cut, unless it is an error's."""
     chunks: list[bytes] = []
     size = 0
     for chunk in inflate(response.iter_raw(), response.headers.get("content-encoding", "")):
         size += len(chunk)
         chunks.append(chunk)
-        if not response.is_success:
+        if not (response.is_success or whole_errors):
             if size >= _EVIDENCE:
                 break
         elif size > limit or response.num_bytes_downloaded > limit:

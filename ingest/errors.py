@@ -11,8 +11,10 @@ IngestError
   SourceError       the other end; carries status and a redacted excerpt
     Retryable         back off and spend an attempt                                    (L1)
     Deferred          not a failure, spends no attempt; carries `wait_seconds`         (L1)
+      Throttled         the source itself asked for the wait
     Refused           will not succeed by asking again                                 (L2)
     CredentialRefused the credential itself is dead; nothing with it can succeed       (L4)
+    Closed            the source is closed to us until a person acts                   (L4)
     Unreadable        answered, but not what the spec says                             (L2)
   RequestInvalid    our own template or value; the request was never sent             (L2)
   RecordRejected    one record; quarantined, the page goes on                          (L3)
@@ -121,6 +123,10 @@ class Deferred(SourceError):
         self.wait_seconds = wait_seconds
 
 
+class Throttled(Deferred):
+    """Not now, says the source itself; told apart because one that says so for ever has to be seen."""
+
+
 class Refused(SourceError):
     """The source said no and will say no again."""
 
@@ -129,6 +135,12 @@ class Refused(SourceError):
 
 class CredentialRefused(SourceError):
     """The credential is dead: everything that uses it would fail too."""
+
+    level = "L4"
+
+
+class Closed(SourceError):
+    """A response rule calls the answer fatal: nothing asked of this source can succeed until a person acts."""
 
     level = "L4"
 

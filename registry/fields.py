@@ -78,6 +78,7 @@ FIELDS = (
     Field("retry", "jitter", "retry.jitter", "retry.jitter"),
     Field("retry", "cap_s", "retry.cap", "retry.cap_s", "seconds"),
     Field("retry", "retry_statuses", "retry.statuses", "retry.statuses"),
+    Field("retry", "response_rules", "responses", "response.rules"),
     Field("rate", "windows", "rate.windows", "rate.windows", "rates"),
     Field("rate", "rate_per_s", "rate.per_second", "rate.rate_per_s"),
     Field("rate", "burst", "rate.burst", "rate.burst"),

@@ -8,7 +8,16 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    WithJsonSchema,
+    field_validator,
+)
 from pydantic import model_validator as check_model
 
 from ingest.durations import parse_duration, parse_rate, parse_size
@@ -198,6 +207,58 @@ class Budget(Written):
     priority: Annotated[int, Field(ge=0, le=1000)] | None = None
 
 
+class BodyTest(Written):
+    """What a response rule asks of one value of the body."""
+
+    path: str
+    equals: JsonValue = None
+    among: list[JsonValue] | None = Field(default=None, alias="in")
+    matches: str | None = Field(default=None, description="a regular expression found in the value's text")
+    contains: str | None = None
+    exists: bool | None = None
+
+    @check_model(mode="after")
+    def _one_question(self) -> "BodyTest":
+        asked = self.model_fields_set - {"path"}
+        if len(asked) != 1 or getattr(self, *asked) is None:
+            raise ValueError("ask one thing of the value: equals, in, matches, contains or exists")
+        return self
+
+
+class ResponseRule(Written):
+    """One response rule: which answers it is about, and what they mean (B13)."""
+
+    status: list[str] | None = Field(default=None, description="404, 4xx, or a list of such")
+    header: dict[str, str] | None = Field(default=None, description="header name: regular expression")
+    content_type: str | None = None
+    contains: str | None = Field(default=None, description="text anywhere in the body")
+    body: BodyTest | None = None
+    then: Literal["ok", "empty", "end", "retry", "throttle", "refuse", "fatal", "refresh"]
+    wait: Duration | None = Field(default=None, description="then throttle: how long nothing is sent")
+    covers: bool | None = Field(default=None, description="then empty: the window counts as covered all the same")
+    because: str | None = Field(default=None, description="what to tell people")
+
+    @field_validator("status", mode="before")
+    @classmethod
+    def _statuses(cls, value: Any) -> Any:
+        listed = value if isinstance(value, list) else [value]
+        return [str(item) if isinstance(item, int) and not isinstance(item, bool) else item for item in listed]
+
+
+def _rule_rows(rules: list[ResponseRule]) -> list[dict[str, JsonValue]]:
+    """Return the rules as rows keep them: only what was written, durations in seconds."""
+    rows = []
+    for rule in rules:
+        row = rule.model_dump(exclude_none=True)
+        if "wait" in row:
+            row["wait_s"] = row.pop("wait")
+        rows.append(row)
+    return rows
+
+
+Responses = Annotated[list[ResponseRule], AfterValidator(_rule_rows)]
+
+
 class Requested(Written):
     """What both a source and an endpoint say about sending requests."""
 
@@ -205,6 +266,7 @@ class Requested(Written):
     http: HttpOptions | None = None
     retry: Retry | None = None
     rate: Rate | None = None
+    responses: Responses | None = Field(default=None, description="what answers mean; the first rule that fits wins")
     functions: list[str] | None = Field(default=None, description="the template functions allowed; default: all known")
 
 

@@ -22,13 +22,16 @@ Exit codes: 0 ok, 1 the work failed, 2 wrong usage, 3 --check found something, 4
             5 no database, 6 refused by state, 130 Ctrl-C"""
 
 # noun -> its line in `ingest --help`, in the order of a first day. Its module is ingest.cli.<noun>: a function of the
-# same name, or a typer app named `app` with several verbs.
+# same name, or a typer app named `app` with several verbs. `try` is a word of Python's own, `test` one of pytest's.
 NOUNS = {
     "demo": "Everything at once on simulated sources, proved.",
     "init": "Write the files of a new project.",
     "doctor": "Check the installation and say what mends it.",
     "db": "The database: start, stop, status, migrate, psql.",
     "registry": "Source files: validate, diff, apply, show, history, rollback.",
+    "new": "Write the file of a new source, from a template or a live answer.",
+    "try": "A few pages of a stream, shown and not stored.",
+    "test": "A source file on recorded answers.",
     "status": "How every stream is and what it does now.",
     "run": "Fetch what is missing of a stream now.",
     "schedules": "When streams are looked after; changed without a restart.",
@@ -43,6 +46,8 @@ NOUNS = {
     "sim": "Serve simulated APIs to try things on.",
     "version": "Say which version this is.",
 }
+
+_MODULES = {"try": "try_out", "test": "prove"}
 
 
 def make_app(*nouns: str) -> typer.Typer:
@@ -62,12 +67,13 @@ def make_app(*nouns: str) -> typer.Typer:
         if noun not in nouns:
             app.command(name=noun, short_help=line)(_do_nothing)
             continue
-        module = import_module(f"ingest.cli.{noun}")
+        name = _MODULES.get(noun, noun)
+        module = import_module(f"ingest.cli.{name}")
         if hasattr(module, "app"):
             app.add_typer(module.app, name=noun, short_help=line)
         else:
             options: dict[str, Any] = getattr(module, "OPTIONS", {})
-            app.command(name=noun, short_help=line, **options)(getattr(module, noun))
+            app.command(name=noun, short_help=line, **options)(getattr(module, name))
     return app
 
 

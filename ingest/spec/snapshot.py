@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from ingest.spec.canonical import hash_of
 from ingest.spec.dimensions import Partition
+from ingest.spec.rules import Rule
 from ingest.spec.templates import used_vars
 
 # Headers that say who is asking; a new contact address changes neither which records come nor what is in them.
@@ -173,12 +174,13 @@ class Column(_Frozen):
 
 
 class Response(_Frozen):
-    """Where things stand in an answer."""
+    """Where things stand in an answer, and what else it may mean."""
 
     decoder: Literal["json"] = "json"
     items: str
     total: str | None = None
     max_body_bytes: int = 64 * 1024 * 1024
+    rules: tuple[Rule, ...] = ()
 
 
 class Mapping(_Frozen):

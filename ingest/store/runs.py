@@ -85,6 +85,7 @@ SUMS = """
         'skipped', coalesce(sum((stats ->> 'skipped')::bigint), 0),
         'failed', coalesce(sum((stats ->> 'failed')::bigint), 0),
         'retryCount', coalesce(sum((stats ->> 'retryCount')::bigint), 0),
+        'ignored', coalesce(sum((stats ->> 'ignored')::bigint), 0),
         '429Count', coalesce(sum((stats ->> '429Count')::bigint), 0),
         'waitTotalMs', coalesce(sum((stats ->> 'waitMs')::numeric), 0)::bigint,
         'avgLatencyMs', coalesce(round(avg((stats ->> 'latencyMs')::numeric)), 0),
@@ -132,6 +133,19 @@ def give_back(
     leave(conn, lease, TaskStatus.QUEUED, error=reason, delay=delay, restart=restart)
     if run is not None:
         end_run(conn, run, status=RunStatus.PARTIAL, error=reason)
+
+
+# the reason of `executor.fetch`'s Throttled; runs since the last page began at that page
+_COUNT_THROTTLED = text("""
+    SELECT count(*) FROM ing_task_run
+     WHERE task_id = :task AND first_page = (SELECT pages_done FROM ing_task WHERE id = :task)
+       AND starts_with(error, 'throttled by the source')
+""")
+
+
+def count_throttled(conn: Connection, lease: Lease) -> int:
+    """Return how often the source sent this task away since its last page."""
+    return int(conn.execute(_COUNT_THROTTLED, {"task": lease.task_id}).scalar_one())
 
 
 def end_run(conn: Connection, run: Run, *, status: RunStatus, error: str | None) -> None:

@@ -10,6 +10,7 @@ from registry.checks.pagination import check_pagination
 from registry.checks.partitions import check_partition
 from registry.checks.records import check_paths, check_records
 from registry.checks.request import check_origin, check_request
+from registry.checks.responses import check_responses
 from registry.checks.secrets import check_secrets
 from registry.checks.subject import Subject
 from registry.checks.templates import check_templates
@@ -29,6 +30,7 @@ CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     check_partition,
     check_records,
     check_paths,
+    check_responses,
     check_limits,
     check_lints,
 )
