@@ -62,7 +62,7 @@ def try_pages(
                 decoded, step = Decoded([], Seen(items=0)), tally.verdict.step()
             else:
                 decoded = decoder.decode(answer)
-            mapped = mapper.map_items(decoded.items, until=end)
+            mapped = mapper.map_items(decoded.items, until=end, partition=partition)
             if tally.verdict is None or not tally.verdict.ends_walk:
                 step = next_step(snapshot.pagination, state, decoded.seen)
         except IngestError as error:
